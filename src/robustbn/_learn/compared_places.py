@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +88,16 @@ class ContextPlaces:
         else:
             first = last = int(starts[np.argmax(sums[starts])]) if len(starts) else 0
         return float(sums[first : last + 1].sum()), (first, last)
+
+    def find_largest(self, values: NDArray[Any]) -> Vector:
+        """Return the largest sum of values of rows at a place, for many values; (k, n) to (k,)."""
+        sums, (starts, _) = np.stack([self.sum(each) for each in values]), self.runs
+        if not self.groups.has_periods:
+            return np.asarray(sums[:, starts].max(axis=1, initial=0.0))
+        upto = np.concatenate([np.zeros((len(sums), 1)), np.cumsum(sums, axis=1)], axis=1)
+        lowest = np.minimum.accumulate(upto[:, :-1], axis=1)
+        largest: Vector = (upto[:, 1:] - lowest).max(axis=1)
+        return largest
 
     def list_others(
         self, sums: Vector, rows: Vector, first: int, last: int

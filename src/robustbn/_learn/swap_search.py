@@ -31,15 +31,13 @@ from robustbn._core.row_model import logistic
 from robustbn._learn.compared_places import LEAST_OTHERS, ContextPlaces, gather_places
 from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
 from robustbn._learn.gain import find_gain
+from robustbn._learn.swap_screen import SCREENED, may_gain, screen_pairs
 from robustbn._learn.swaps import Column, Pair, Places, list_numbers, put_back
 
 MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
 CLEAR = 0.7  # mean probability of swapped rows: 0.74 to 1 where planted, 0.42 to 0.68 where not
 MOST_PAIRS = 2_000  # pairs of columns: all of 63 columns, in two seconds or so
-SCREENED = 4_000  # rows on which all pairs are looked at first
-SHARES = (0.01, 0.1)  # of swapped rows, that are tried there
-MOST_ODDS = 40.0  # log-odds: what is larger is sure
 MOST_MOVES = 4  # of a place, by the tables with its rows put back: most need one
 MOST_PLACES = 4  # at which the same columns are swapped
 YARDSTICK = 0.9  # quantile of how far off other values are: columns may be swapped at some, too
@@ -70,23 +68,18 @@ def find_swaps(
     places = gather_places(context)
     n_pairs = len(pairs)
     some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
-    few = _take(columns, some)
-    few_codes, few_good = codes[some], is_good[some]
     few_places = [replace(each, codes=each.codes[some]) for each in places]
-    share = len(few_codes) / max(len(codes), 1)
+    share = len(codes[some]) / max(len(codes), 1)
     least = [share * (LEAST_GAIN + _pay_for(each, n_pairs * len(places))) for each in places]
+    few = codes[some], _take(columns, some), pairs, is_good[some]
+    screened = screen_pairs(layout, *few, few_places, least)
     found = list[Swap]()
-    for nodes in pairs:
-        pair = Pair.of(layout, few_codes, few, nodes)
-        if not len(pair.never):
-            continue
-        odds = pair.weigh()
+    for nodes, may_be_rows, may_be_places in zip(pairs, *screened, strict=True):
         at_places = list[Swap]()
-        best = [each.take(pair.is_there).find_best(odds)[0] for each in few_places]
-        if any(told > needed for told, needed in zip(best, least, strict=True)):
+        if may_be_places:
             at_places += _find_places(layout, codes, columns, nodes, places, n_pairs)
         found += at_places
-        if not at_places and _may_gain(odds[few_good[pair.is_there]]):
+        if may_be_rows and not at_places:
             good = Pair.of(layout, codes[is_good], _take(columns, is_good), nodes)
             swap = _find_rows(good, is_good, n_pairs)
             if swap is not None and _is_clean(
@@ -128,16 +121,12 @@ def _take(columns: Mapping[int, Column], rows: slice | NDArray[np.bool_]) -> dic
 # --- rows here and there --------------------------------------------------------------------------
 
 
-def _may_gain(odds: Vector) -> bool:
-    """Return whether swapped rows, of any share, explain a few rows better by tables of all."""
-    times = np.expm1(np.minimum(odds, MOST_ODDS))
-    return any(np.log1p(share * times).sum() > 0 for share in SHARES)
-
-
 def _find_rows(pair: Pair, is_good: NDArray[np.bool_], n_tried: int) -> Swap | None:
     """Return what swapping two columns in some rows explains, if that is clear."""
     n = len(pair.never)
     if not n:
+        return None
+    if not may_gain(pair.weigh()):
         return None
     # to start from, rows are swapped whose values are more usual in the other column
     who, share, odds = np.zeros(n), 0.5, pair.weigh(parts=pair.alone)
@@ -175,6 +164,10 @@ def _find_places(
     for _ in range(MOST_PLACES):
         pair = Pair.of(layout, codes, columns, nodes)
         there = [each.take(pair.is_there) for each in places]
+        odds = pair.weigh()
+        told = [each.find_best(odds)[0] - _pay_for(each, n_pairs * len(places)) for each in there]
+        if max(told) < LEAST_GAIN:
+            return
         place, ends, odds = _find_place(pair, there)
         who = place.holds(*ends)
         gain = _weigh_place(pair, place, ends, odds) - _pay_for(place, n_pairs * len(places))

@@ -126,6 +126,12 @@ class Pair:
         return sum(part.find_evidence(who) - part.find_evidence(nobody) for part in self.parts)
 
 
+def list_number_parts(one: Column, other: Column) -> list[_Part]:
+    """Return the factors of two columns of numbers for where in their intervals numbers lie."""
+    read = _swap(one, other.values), _swap(other, one.values)
+    return [*_refine(one, other), *_divide_by(read)]
+
+
 def list_numbers(columns: Mapping[int, Column]) -> dict[int, Vector]:
     """Return the numbers of the nodes that are cut into intervals."""
     return {node: each.values for node, each in columns.items() if isinstance(each, Numbers)}

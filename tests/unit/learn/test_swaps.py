@@ -9,7 +9,8 @@ import pytest
 import robustbn
 from robustbn import BayesianNetwork
 from robustbn._learn import swap_search
-from robustbn._learn.swaps import Labels, Pair
+from robustbn._learn.swap_screen import weigh_pairs
+from robustbn._learn.swaps import Labels, Numbers, Pair
 
 N_ROWS = 4_000
 
@@ -94,12 +95,16 @@ def test_an_edge_that_the_network_lacks_is_no_swap():
 
 
 def test_of_very_many_columns_those_near_each_other_are_tried(monkeypatch):
-    d, tried = 100, []
+    d, tried = 100, list[tuple[int, int]]()
     network = BayesianNetwork({f"x{i}": [] for i in range(d)}, {f"x{i}": [0, 1] for i in range(d)})
     codes = np.zeros((50, d), np.uint8)
     columns = {i: Labels(np.zeros(50), np.array([0, 1]), 2) for i in range(d)}
-    nobody = Pair((0, 1), np.zeros(50, bool), [], [], np.zeros(0))
-    monkeypatch.setattr(Pair, "of", lambda *given: tried.append(given[-1]) or nobody)
+
+    def screen(layout, codes, columns, pairs, *_):
+        tried.extend(pairs)
+        return np.zeros((2, len(pairs)), bool)
+
+    monkeypatch.setattr(swap_search, "screen_pairs", screen)
     assert swap_search.find_swaps(network.layout, codes, columns, np.ones(50, bool)) == []
     assert len(tried) == swap_search.MOST_PAIRS
     assert {(i, i + 1) for i in range(d - 1)} <= set(tried)
@@ -209,3 +214,40 @@ def test_columns_that_say_which_category_a_row_has_are_not_swapped():
     )
     edges = [("weeks", "end3"), ("end3", "end0"), ("end3", "end1"), ("end3", "end2")]
     assert not find_swaps(frame, edges)
+
+
+# --- the screen -----------------------------------------------------------------------------------
+
+
+def test_all_pairs_are_weighed_at_once_as_each_is_by_itself():
+    rng = np.random.default_rng(0)
+    parents = {"a": [], "b": ["a"], "c": ["a", "b"], "d": ["c"], "e": []}
+    network = BayesianNetwork(parents, {node: range(3) for node in parents})
+    codes = rng.integers(0, 3, (500, 5)).astype(np.uint8)
+    codes[:, 3] = np.where(rng.random(500) < 0.8, codes[:, 2], codes[:, 3])
+    numbers = rng.normal(size=(500, 2)).round(2)
+    edges = np.array([-0.5, 0.5])
+    codes[:, :2] = np.searchsorted(edges, numbers, side="right")
+    states = np.array([0, 1, 2, -1]), np.array([-1, 0, 1, 2])  # of the labels 0 to 3
+    columns = {
+        0: Numbers(numbers[:, 0], edges),
+        1: Numbers(numbers[:, 1], edges),
+        2: Labels(codes[:, 2].astype(float), states[0], 3),
+        3: Labels(codes[:, 3].astype(float) + 1, states[1], 3),
+        4: Labels(codes[:, 4].astype(float), states[0], 3),
+    }
+    pairs = [(0, 1), (2, 3), (2, 4), (3, 4)]
+    odds = weigh_pairs(network.layout, codes, columns, pairs)
+    for pair, found in zip(pairs, odds, strict=True):
+        expected = Pair.of(network.layout, codes, columns, pair).weigh()
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_row_that_misses_a_column_says_nothing_of_its_pairs():
+    network = BayesianNetwork({"a": [], "b": []}, {"a": [0, 1], "b": [0, 1]})
+    codes = np.array([[0, 1], [2, 1], [1, 1]] * 10, np.uint8)
+    values = np.where(codes < 2, codes, np.nan)
+    columns = {i: Labels(values[:, i], np.array([0, 1]), 2) for i in range(2)}
+    odds = weigh_pairs(network.layout, codes, columns, [(0, 1)])[0]
+    assert not odds[1::3].any()
+    assert odds[0::3].all()

@@ -109,6 +109,10 @@ class _Likely:
             self.along(*edge, sources) - self.along(*edge, before) for edge in edges
         )
 
+    def list_near(self, columns: Sequence[int]) -> set[int]:
+        """Return columns and those that the network's edges join with them."""
+        return {*columns}.union(*(edge for c in columns for edge in self._edges_at[c]))
+
     def swap_alone(self, one: int, other: int) -> float:
         """Return what swapping two columns gains for their states by themselves."""
         gain = self.alone(one, other) + self.alone(other, one)
@@ -117,6 +121,8 @@ class _Likely:
 
 def _fold(table: Vector, shape: tuple[int, ...]) -> Vector:
     """Return a table of another shape: what is past an end begins again."""
+    if table.shape == shape:
+        return table
     folded = np.zeros(shape)
     places = (np.arange(n) % size for n, size in zip(table.shape, shape, strict=True))
     np.add.at(folded, np.ix_(*places), table)
@@ -172,13 +178,16 @@ def _find_swaps(sides: Sides, likely: _Likely, least: float) -> Sources:
         for a, b in combinations(sorted(farthest[broken[farthest] > 0].tolist()), 2)
         if likely.swap_alone(a, b) + float(broken[[a, b]].sum()) > 0
     ]
-    while offered:
-        gains = [likely.gain_at(pair, _swap(found, pair), found) for pair in offered]
-        if max(gains) < least:
+    gains, changed = dict.fromkeys(offered, 0.0), {*range(sides.n_columns)}
+    while gains:
+        for pair in gains:  # the others are as they were
+            if changed & {*pair}:
+                gains[pair] = likely.gain_at(pair, _swap(found, pair), found)
+        best = max(gains, key=lambda pair: gains[pair])
+        if gains[best] < least:
             break
-        best = offered[int(np.argmax(gains))]
-        found = _swap(found, best)
-        offered = [pair for pair in offered if not {*pair} & {*best}]
+        found, changed = _swap(found, best), likely.list_near(best)
+        gains = {pair: gain for pair, gain in gains.items() if not {*pair} & {*best}}
     return found
 
 
