@@ -12,12 +12,13 @@ numbers and its n rows,
     evidence = (v + f) / 2 log(1 + x / v),    v = 2 + f / 2 for each of the others
 
 is the log-likelihood ratio of a shift whose natural size is known from v numbers only. It is paid
-for like any explanation (`find_gain`). Of the slices that gain so, the one whose own tables gain
-most over zero is taken, its rows are set aside for the nodes that differ there, and the rest is
-compared again.
+for like any explanation (`find_gain`): each table for being one of all tables, and the place once
+for all of its tables, so that a place where many columns differ a little is found as well as one
+where a single column differs much. The place that gains most is taken, its rows are set aside for
+the nodes that differ there, and the rest is compared again.
 
 Runs are found in two steps: windows of every length that overlap by half are tried, and the ends of
-the best one are moved to where the rows stop being more likely under its own table.
+the best ones are moved to where the rows stop being more likely under the tables of the place.
 
 Along times and row numbers, rows whose node is as in the row before say nothing new: a table that
 is sorted by a node, or has several rows of each person, differs everywhere. Each row is counted
@@ -27,6 +28,7 @@ there as often as the node changes from row to row, over how often it would in a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, product
 
 import numpy as np
@@ -77,24 +79,41 @@ def find_differences(
     columns = gather_places(context)
     if not tables or not columns:
         return []
+    tables = sorted(tables, key=lambda table: table.node)
     first = np.ones(len(tables[0].cells), bool) if left is None else left
     left_of = {table.node: first for table in tables}
     turnover = np.array([[each.find_turnover(table) for each in columns] for table in tables])
     found = list[Difference]()
     for _ in range(2 * MOST_PLACES):
         rest = _Rest(tables, columns, turnover, left_of)
-        best = max(rest.measure_all(), default=None, key=lambda each: each[0])
+        best = max(rest.find_slices(), default=None, key=lambda each: each.gain)
         if best is None or len(found) == MOST_PLACES:
             break
-        _, number, place = best
-        difference = rest.describe(place)
-        nodes = {tables[number].node}
+        difference = rest.describe(best)
         if difference is not None:
             found.append(difference)
-            nodes |= {*difference.nodes, *difference.missing}
-        for node in nodes:
-            left_of[node] = left_of[node] & ~rest.rows_of(place, node)
+        inside = rest.rows_of(best.place)
+        for node in {tables[number].node for number in best.gains}:
+            left_of[node] = left_of[node].copy()
+            left_of[node][inside] = False
     return found
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """A place at which tables differ.
+
+    Parameters
+    ----------
+    gain : of the tables that gain most for their nodes, over the spread among other places.
+    gains : of all tables that gain so.
+    sizes : how many spreads these tables differ.
+    """
+
+    place: _Place
+    gain: float
+    gains: Mapping[int, float]
+    sizes: Mapping[int, float]
 
 
 class _Rest:
@@ -109,6 +128,7 @@ class _Rest:
     ) -> None:
         self.tables, self.columns, self.left_of = tables, columns, left_of
         self.turnover = turnover
+        self.totals = dict[tuple[int, ...], list[Vector]]()
         self.pairs = [
             (a, b)
             for a, b in product(range(len(columns)), repeat=2)
@@ -118,108 +138,123 @@ class _Rest:
             and columns[b].groups.kind in CROSSED
         ]
 
-    def count_tried(self, *columns: int) -> float:
-        """Return how many choices a place has: of a table, of its column or pair, and within it.
+    def count_places(self, where: Sequence[int]) -> float:
+        """Return how many choices a place has: of its column or pair, and within it.
 
         A column has as much of the chance of being chosen as any other: five sites do not pay for
         all stretches of rows.
         """
-        n_within = np.prod([float(self.columns[k].n_places) for k in columns])
-        return float(len(self.tables) * (len(self.columns) + len(self.pairs)) * n_within)
+        n_within = np.prod([float(self.columns[k].n_places) for k in where])
+        return float((len(self.columns) + len(self.pairs)) * n_within)
 
-    def rows_of(self, place: _Place, node: int) -> NDArray[np.bool_]:
-        """Return which of the rows that are left for a node lie at a place."""
-        inside = self.left_of[node].copy()
+    def rows_of(self, place: Sequence[tuple[int, int, int]]) -> Places:
+        """Return the rows at a place; those that nothing is left of, too."""
+        is_inside = np.ones(len(self.tables[0].cells), bool)
         for column, first, last in place:
             codes = self.columns[column].codes
-            inside &= (codes >= first) & (codes <= last)
-        return inside
+            is_inside &= (codes >= first) & (codes <= last)
+        return np.flatnonzero(is_inside)
 
-    def measure_all(self) -> Iterator[tuple[float, int, _Place]]:
-        """Yield what differs most and clearly, for every table and column: gain, table, place."""
+    def find_slices(self) -> Iterator[_Slice]:
+        """Yield the places of every column, and of every pair, that gain clearly."""
+        for where in [*((k,) for k in range(len(self.columns))), *self.pairs]:
+            proposed = dict.fromkeys(self._propose(where))
+            for place in dict.fromkeys(self._settle_ends(place) for place in proposed):
+                found = self._weigh(place)
+                if found is not None:
+                    yield found
+
+    def _propose(self, where: tuple[int, ...]) -> Iterator[_Place]:
+        """Yield what may gain: the best place of each table, and the best of all together.
+
+        Of two columns, these places are sought for each value of the first one.
+        """
+        n_runs = len(self.columns[where[-1]].runs[0])
+        values = self.columns[where[0]].runs[0] if len(where) > 1 else np.zeros(1, np.int64)
+        if not n_runs or not len(values):
+            return
+        price, together = np.log(self.count_places(where)), np.zeros((len(values), n_runs))
+        for _, some in groupby(self._measure_runs(where, values), self._node_of):
+            best = np.zeros_like(together)
+            for _, gains in some:
+                yield from self._name_best(where, values, gains - price)
+                np.maximum(best, gains, out=best)
+            together += best
+        yield from self._name_best(where, values, together - price)
+
+    def _node_of(self, told: tuple[int, Vector]) -> int:
+        return self.tables[told[0]].node
+
+    def _name_best(self, where: tuple[int, ...], values: Places, gains: Vector) -> Iterator[_Place]:
+        """Yield the best run of each value, if it gains."""
+        firsts, lasts = self.columns[where[-1]].runs
+        for value, each in zip(values.tolist(), gains, strict=True):
+            run = int(each.argmax())
+            if each[run] > 0:
+                column = where[-1], int(firsts[run]), int(lasts[run])
+                yield (*((k, value, value) for k in where[:-1]), column)
+
+    def _measure_runs(self, where: tuple[int, ...], values: Places) -> Iterator[tuple[int, Vector]]:
+        """Yield each table and what it gains at each value and run, before the yardstick.
+
+        At least 0; shape (values, runs).
+        """
+        firsts, lasts = self.columns[where[-1]].runs
         of_cells = groupby(range(len(self.tables)), lambda number: id(self.tables[number].cells))
         for numbers in (list(some) for _, some in of_cells):  # counted once
-            for k, column in enumerate(self.columns):
-                if not len(column.runs[0]):
-                    continue
-                counts = self._count(self.tables[numbers[0]], column.codes, len(column.firsts))
-                counts *= self.turnover[numbers[0], k]
-                total, n_tried = counts.sum(axis=0), self.count_tried(k)
-                tried = self._find_runs(numbers, counts[None], total, column, n_tried)
-                for number, _, paid, ends in tried:
-                    place = ((k, *ends),)
-                    if self._is_clear(number, place, paid, n_tried):
-                        yield paid, number, place
-            for pair in self.pairs:
-                yield from self._measure_pair(numbers, *pair)
+            counts, total = self._count_at(numbers[0], where)
+            gains = np.zeros((len(numbers), len(values), len(firsts)))
+            step = max(COUNTED_AT_ONCE // max(len(firsts) * len(total), 1), 1)
+            for start in range(0, len(values), step):
+                some = counts[values[start : start + step]]
+                upto = np.zeros((len(some), some.shape[1] + 1, len(total)))
+                np.cumsum(some, axis=1, out=upto[:, 1:])
+                n_upto = upto.sum(axis=2)
+                n_rows = n_upto[:, lasts + 1] - n_upto[:, firsts]
+                at, runs = np.nonzero(n_rows > LEAST_ROWS - 1)  # fewer never gain
+                inside = upto[at, lasts[runs] + 1] - upto[at, firsts[runs]]
+                for number, told in zip(numbers, gains, strict=True):
+                    paid = _pay(self.tables[number], inside, total, len(self.tables))
+                    told[start + at, runs] = np.maximum(paid, 0.0)
+            yield from zip(numbers, gains, strict=True)
 
-    def _measure_pair(
-        self, numbers: Sequence[int], a: int, b: int
-    ) -> Iterator[tuple[float, int, _Place]]:
-        """Yield what differs most where a value of one column meets a run of another."""
-        one, other = self.columns[a], self.columns[b]
-        n_values, n_stretches = len(one.firsts), len(other.firsts)
-        is_both = (one.codes >= 0) & (other.codes >= 0)
-        codes = np.where(is_both, one.codes * n_stretches + other.codes, -1)
-        counts = self._count(self.tables[numbers[0]], codes, n_values * n_stretches)
-        share = self.turnover[numbers[0], [a, b]].min()
-        counts = share * counts.reshape(n_values, n_stretches, -1)
-        total, n_tried = counts.sum(axis=(0, 1)), self.count_tried(a, b)
-        values, n_places = one.runs[0], len(other.runs[0])
-        step = max(COUNTED_AT_ONCE // max(n_places * len(total), 1), 1)
-        for some in (values[k : k + step] for k in range(0, len(values), step)):
-            tried = self._find_runs(numbers, counts[some], total, other, n_tried)
-            for number, k, paid, ends in tried:
-                place = (a, int(some[k]), int(some[k])), (b, *ends)
-                if self._is_clear(number, place, paid, n_tried):
-                    yield paid, number, place
+    def _count_at(self, number: int, where: tuple[int, ...]) -> tuple[Vector, Vector]:
+        """Return the rows that show each cell of a table: by value and group, and all of them.
 
-    def _find_runs(
-        self,
-        numbers: Sequence[int],
-        counts: Vector,
-        total: Vector,
-        column: ContextPlaces,
-        n_tried: float,
-    ) -> Iterator[tuple[int, int, float, tuple[int, int]]]:
-        """Yield the best place of each table and value: both, its gain without yardstick, its ends.
-
-        A value without a place that gains is left out.
-
-        Parameters
-        ----------
-        numbers : of the tables, which have the same cells.
-        counts : of each value, and the groups that a place may have; shape (values, groups, J).
-        total : of all rows; shape (J,).
+        Shapes (values, groups, J), with one value if there is one column, and (J,).
         """
-        firsts, lasts = column.runs
-        upto = np.zeros((len(counts), counts.shape[1] + 1, len(total)))
-        np.cumsum(counts, axis=1, out=upto[:, 1:])
-        n_upto = upto.sum(axis=2)
-        n_rows = n_upto[:, lasts + 1] - n_upto[:, firsts]
-        values, places = np.nonzero(n_rows > LEAST_ROWS - 1)  # fewer never gain
-        inside = upto[values, lasts[places] + 1] - upto[values, firsts[places]]
-        for number in numbers:
-            table = self.tables[number]
-            paid = _pay(table, inside, total, n_tried)
-            for value in np.unique(values[paid > 0]).tolist():
-                best = int(np.argmax(np.where(values == value, paid, -np.inf)))
-                ends = int(firsts[places[best]]), int(lasts[places[best]])
-                found = float(paid[best])
-                for _ in range(MOST_MOVES if column.groups.has_periods else 0):
-                    moved = _move_ends(table, counts[value], total, ends)
-                    if moved == ends:
-                        break
-                    more = upto[value, moved[1] + 1] - upto[value, moved[0]]
-                    gain = float(_pay(table, more[None], total, n_tried)[0])
-                    if gain <= found:
-                        break
-                    found, ends = gain, moved
-                yield number, value, found, ends
+        columns = [self.columns[k] for k in where]
+        codes, n_values, n_groups = columns[-1].codes, 1, len(columns[-1].firsts)
+        if len(columns) > 1:
+            n_values, values = len(columns[0].firsts), columns[0].codes
+            codes = np.where((values >= 0) & (codes >= 0), values * n_groups + codes, -1)
+        counts = self._count(self.tables[number], codes, n_values * n_groups)
+        counts *= self.turnover[number, list(where)].min()
+        return counts.reshape(n_values, n_groups, -1), counts.sum(axis=0)
 
-    def _is_clear(self, number: int, place: _Place, paid: float, n_tried: float) -> bool:
-        """Whether a place gains, with the spread among others as the yardstick, too."""
-        return paid >= LEAST_GAIN and self._weigh(number, place, n_tried)[0] >= LEAST_GAIN
+    def _settle_ends(self, place: _Place) -> _Place:
+        """Return a run whose ends are where rows stop being likelier by its own tables."""
+        *others, (last, *ends) = place
+        column = self.columns[last]
+        if not column.groups.has_periods:
+            return place
+        where = (*(k for k, _, _ in others), last)
+        gains, codes = self._pay_all(place), np.full(len(column.codes), -1)
+        beside = self.rows_of(others)
+        codes[beside] = column.codes[beside]
+        for _ in range(MOST_MOVES):
+            told = np.zeros(len(column.firsts))
+            for number in self._choose_best(gains):
+                table, total = self.tables[number], self._find_total(number, where)
+                counts = self._count(table, codes, len(told))
+                share = self.turnover[number, list(where)].min()
+                told += share * _tell_groups(table, counts, total, ends)
+            moved = (*others, (last, *find_best_run(told)))
+            more = self._pay_all(moved)
+            if self._sum_best(more) <= self._sum_best(gains):
+                break
+            place, gains, ends = moved, more, [*moved[-1][1:]]
+        return place
 
     def _count(self, table: ComparedTable, codes: Places, n_groups: int) -> Vector:
         """Return how many rows of each group show each cell; shape (groups, J)."""
@@ -229,16 +264,62 @@ class _Rest:
         counted = np.bincount(places, minlength=n_groups * n_cells)
         return counted.reshape(n_groups, n_cells).astype(np.float64)
 
-    def _weigh(self, number: int, place: _Place, n_tried: float) -> tuple[float, float]:
-        """Return the gain of a place over the spread among others, and its size in spreads."""
+    def _count_rows(self, number: int, rows: Places | slice) -> Vector:
+        """Return how many of some rows show each cell of a table; shape (J,)."""
+        table = self.tables[number]
+        cells = table.cells[rows][self.left_of[table.node][rows]]
+        return np.bincount(cells[cells >= 0], minlength=len(table.configs)).astype(np.float64)
+
+    def _find_total(self, number: int, where: tuple[int, ...]) -> Vector:
+        """Return the rows that show each cell of a table, of those that some columns place."""
+        if where not in self.totals:
+            placed = np.all([self.columns[k].codes >= 0 for k in where], axis=0)
+            rows = slice(None) if placed.all() else np.flatnonzero(placed)
+            self.totals[where] = [self._count_rows(k, rows) for k in range(len(self.tables))]
+        return self.totals[where][number]
+
+    def _compare_with(self, number: int, place: _Place, rows: Places) -> tuple[Vector, Vector]:
+        """Return the rows that show each cell of a table: those at a place, and all; (J,) each."""
+        where = tuple(column for column, _, _ in place)
+        share = self.turnover[number, list(where)].min()
+        here, total = self._count_rows(number, rows), self._find_total(number, where)
+        return share * here, share * total
+
+    def _pay_all(self, place: _Place) -> dict[int, float]:
+        """Return what each table gains at a place before the yardstick; of those that gain."""
+        gains, rows = dict[int, float](), self.rows_of(place)
+        for number, table in enumerate(self.tables):
+            here, total = self._compare_with(number, place, rows)
+            gains[number] = float(_pay(table, here[None], total, len(self.tables))[0])
+        return {number: gain for number, gain in gains.items() if gain > 0}
+
+    def _choose_best(self, gains: Mapping[int, float]) -> list[int]:
+        """Return the table of each node that gains most."""
+        order = sorted(gains, key=lambda number: gains[number])
+        return [*{self.tables[number].node: number for number in order}.values()]
+
+    def _sum_best(self, gains: Mapping[int, float]) -> float:
+        """Return what the tables that gain most for their nodes gain together."""
+        return sum(gains[number] for number in self._choose_best(gains))
+
+    def _weigh(self, place: _Place) -> _Slice | None:
+        """Return what tables gain at a place over the spread among others; None if not clear."""
+        paid, price = self._pay_all(place), np.log(self.count_places([k for k, *_ in place]))
+        if self._sum_best(paid) - price < LEAST_GAIN:
+            return None
+        rows = self.rows_of(place)
+        sized = {number: self._weigh_table(number, place, rows) for number in paid}
+        gains = {number: gain for number, (gain, _) in sized.items() if gain > 0}
+        gain = self._sum_best(gains) - price
+        if gain < LEAST_GAIN:
+            return None
+        return _Slice(place, gain, gains, {number: sized[number][1] for number in gains})
+
+    def _weigh_table(self, number: int, place: _Place, inside: Places) -> tuple[float, float]:
+        """Return the gain of a table at a place over the spread among others, and its size."""
         table, turnover = self.tables[number], self.turnover[number]
-        share = min(turnover[column] for column, _, _ in place)
-        inside = self.rows_of(place, table.node) & (table.cells >= 0)
-        n_cells = len(table.configs)
-        here = share * np.bincount(table.cells[inside], minlength=n_cells)[None]
-        some = self.left_of[table.node] & (table.cells >= 0)
-        total = share * np.bincount(table.cells[some], minlength=n_cells)
-        ratio, free, rows = (float(each[0]) for each in _measure(table, here, total))
+        here, total = self._compare_with(number, place, inside)
+        ratio, free, rows = (float(each[0]) for each in _measure(table, here[None], total))
         if ratio - free / 2 < LEAST_EFFECT * rows:
             return 0.0, 0.0
         spread, n_others = 0.0, 0
@@ -254,30 +335,29 @@ class _Rest:
             n_others += min(len(others), MOST_OTHERS)
         x, v = 2 * ratio / (1 + rows * spread), n_others * (2 + free / 2)
         evidence = (v + free) / 2 * np.log1p(x / v)
-        return float(find_gain(evidence, free, rows, n_tried)), x / free
+        return float(find_gain(evidence, free, rows, len(self.tables))), x / free
 
-    def describe(self, place: _Place) -> Difference | None:
-        """Return what differs at a place: every table that gains there by itself."""
-        found = []
-        for number, table in enumerate(self.tables):
-            gain, size = self._weigh(number, place, len(self.tables))
-            if gain >= LEAST_GAIN and size >= LEAST_RATIO:
-                found.append((gain, size, table))
-        if not found:
+    def describe(self, found: _Slice) -> Difference | None:
+        """Return what differs at a place: the tables that differ by themselves, or else all."""
+        large = {k: gain for k, gain in found.gains.items() if found.sizes[k] >= LEAST_RATIO}
+        if not large:
             return None
-        found.sort(key=lambda each: -each[0])
+        least = LEAST_GAIN if max(large.values()) >= LEAST_GAIN else 0.0
+        numbers = sorted((k for k in large if large[k] >= least), key=lambda k: -large[k])
+        differing = [self.tables[number] for number in numbers]
         parts, runs = zip(
-            *(self.columns[column].describe(*ends) for column, *ends in place), strict=True
+            *(self.columns[column].describe(*ends) for column, *ends in found.place), strict=True
         )
-        inside = np.flatnonzero(self.rows_of(place, found[0][2].node))
+        inside = self.rows_of(found.place)
+        inside = inside[self.left_of[differing[0].node][inside]]
         return Difference(
             parts,
-            tuple(dict.fromkeys(table.node for _, _, table in found if not table.is_missing)),
-            tuple(table.node for _, _, table in found if table.is_missing),
+            tuple(dict.fromkeys(table.node for table in differing if not table.is_missing)),
+            tuple(table.node for table in differing if table.is_missing),
             inside,
             len(inside),
-            sum(gain for gain, _, _ in found),
-            max(size for _, size, _ in found),
+            sum(large[number] for number in numbers),
+            max(found.sizes[number] for number in numbers),
             runs,
         )
 
@@ -291,14 +371,13 @@ def _pay(table: ComparedTable, inside: Vector, total: Vector, n_tried: float) ->
     return np.where(2 * inside.sum(axis=1) <= total.sum(), gains, -np.inf)
 
 
-def _move_ends(
-    table: ComparedTable, counts: Vector, total: Vector, ends: tuple[int, int]
-) -> tuple[int, int]:
-    """Return the run whose rows gain most by the tables of another run, over those of the rest."""
+def _tell_groups(table: ComparedTable, counts: Vector, total: Vector, ends: list[int]) -> Vector:
+    """Return how much likelier the rows of each group are by the table of a run; (groups,)."""
     here = counts[ends[0] : ends[1] + 1].sum(axis=0)
     usual = _normalise(total - here + 1 / len(total), table.configs)
     own = _normalise(here + usual, table.configs)
-    return find_best_run(counts @ np.log(own / usual))
+    told: Vector = counts @ np.log(own / usual)
+    return told
 
 
 def _normalise(counts: Vector, configs: Places) -> Vector:

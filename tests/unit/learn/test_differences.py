@@ -331,3 +331,38 @@ def test_a_column_that_names_the_place_of_a_difference_does_not_differ_for_it():
     (found,) = find_differences(make_tables(network.layout, codes), columns)
     assert found.nodes[0] == 5
     assert 0 not in found.nodes
+
+
+def test_a_place_where_many_columns_differ_a_little_is_found_where_each_alone_says_too_little():
+    codes, rng = drawn(0), np.random.default_rng(0)
+    _, columns = looked_at(codes, rng)
+    rows, noisy = np.arange(3000, 3060), codes.copy()
+    is_redrawn = rng.random((60, 8)) < 0.5
+    noisy[rows] = np.where(is_redrawn, rng.integers(0, 2, (60, 8)), codes[rows])
+    (found,) = find_differences(make_tables(NETWORK.layout, noisy), columns)
+    assert found.parts[0][0] == "row number"
+    assert len(np.intersect1d(found.rows, rows)) >= 50
+    for node in range(8):
+        one = codes.copy()
+        one[rows, node] = noisy[rows, node]
+        assert not find_differences(make_tables(NETWORK.layout, one), columns)
+
+
+def test_rows_that_have_no_value_of_a_column_are_no_yardstick_for_its_values():
+    codes, rng = drawn(0), np.random.default_rng(0)
+    values = rng.integers(0, 5, N).astype(np.int16)
+    values[codes[:, 5] == 0] = -1  # as a cause of death is only told of the dead
+    codes[values == 2, 2] = 1
+    (found,) = find_differences(make_tables(NETWORK.layout, codes), [ContextColumn(SITES, values)])
+    assert found.nodes == (2,)
+
+
+def test_a_long_period_that_differs_a_little_does_not_hide_few_rows_that_differ_much():
+    codes, rng = drawn(0), np.random.default_rng(0)
+    _, columns = looked_at(codes, rng)
+    codes[np.flatnonzero(rng.random(2500) < 0.2), 5] = 1
+    codes[1000:1060, 5] = 0
+    few, many = find_differences(make_tables(NETWORK.layout, codes), columns)
+    assert len(few.rows) < 100
+    assert len(np.intersect1d(few.rows, np.arange(1000, 1060))) > 50
+    assert len(many.rows) > 2000
