@@ -472,6 +472,35 @@ def test_numbers_whose_decimal_point_slipped_are_told_with_the_factor(tmp_path):
     assert "divided by 10" in told.sentence
 
 
+def test_numbers_that_were_copied_down_are_told_with_their_lines(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(2)
+    for k in range(2000, 2120):
+        if rng.random() < 0.7:
+            frame.loc[k, "weight"] = frame.loc[k - 1, "weight"]
+    [found] = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("column differs", "copied down")
+    assert found.columns == ("weight",)
+    first, last = (int(line.replace(",", "")) for line in found.where["line"].split(" to "))
+    assert (first, last) == (pytest.approx(2002, abs=20), pytest.approx(2121, abs=20))
+
+
+def test_the_mean_that_stands_for_missing_values_is_to_be_declared_missing(tmp_path):
+    frame = clean_table()
+    mean = round(float(frame["weight"].mean()), 2)
+    frame.loc[::20, "weight"] = mean
+    [found] = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause, found.columns) == ("wrong cells", "filled in", ("weight",))
+    assert f"--missing weight={mean}" in found.advice.command
+
+
+def test_numbers_with_a_wrong_sign_at_one_site_are_one_finding(tmp_path):
+    frame = clean_table()
+    frame.loc[(frame["site"] == "north") & (np.arange(N) < 1200), "weight"] *= -1
+    [found] = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("wrong cells", "sign")
+    assert found.where["site"] == "north"
+
+
 def test_a_long_stretch_of_rows_that_differs_is_a_note_and_a_short_one_a_warning(tmp_path):
     """Files come in some order: of two halves that differ, nobody knows which one is odd."""
     for n_rows, severity in ((1500, "note"), (400, "warning")):
@@ -495,6 +524,15 @@ def test_findings_are_ranked_and_each_has_a_known_kind_and_severity(tmp_path):
     assert all(0 <= each.probability <= 1 for each in found)
     mixed = [Finding("rows", s, "", p) for s, p in (("note", 1), ("error", 0.5), ("error", 0.9))]
     assert [f.probability for f in rank_findings(mixed)] == [0.9, 0.5, 1]
+
+
+@pytest.mark.parametrize(("of_values", "of_column"), [("warning", "note"), ("note", "warning")])
+def test_a_column_that_differs_by_values_that_are_told_is_a_note(of_values, of_column):
+    there = {"columns": ("weight",), "where": {"site": "north"}, "n_rows": 100}
+    values = Finding(Kind.WRONG_CELLS, of_values, "Far.", 0.8, **there)
+    differs = Finding(Kind.COLUMN_DIFFERS, "warning", "Differs.", 0.8, **there)
+    found = {each.kind: each.severity for each in registry._without_echoes([values, differs])}
+    assert found == {Kind.WRONG_CELLS: of_values, Kind.COLUMN_DIFFERS: of_column}
 
 
 def test_a_group_that_is_more_likely_natural_is_a_note(monkeypatch):

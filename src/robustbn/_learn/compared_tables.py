@@ -20,6 +20,9 @@ LEAST_RANKED = 4 * FINE  # rows of a configuration, that ranks are told of
 TILTS = np.linspace(-40.0, 40.0, 401)  # logs of density a rank: the strongest has all at one end
 CUT_OFF = np.linspace(0.1, 0.99, 10)  # shares of a place's values that are of other rows
 MOST_LEFT = 0.1  # share of what own tables gain, once put back: 0 where planted, 0.3 of wrong pairs
+# Share of the numbers that are the same as in the row before, more than in any order: with more,
+# rows depend on each other, and repeats are natural.
+MOST_REPEATS = 0.2  # share: see above
 MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
 Places = NDArray[np.int64]
@@ -200,8 +203,31 @@ def make_number_tables(
         ranks = _rank_within(configs, values)
         cells = np.where(np.isnan(ranks), -1, np.floor(np.nan_to_num(ranks) * FINE))
         cells = cells.astype(np.int64)
-        for kind in (ComparedTable, ComparedRanks):
+        for kind in (ComparedTable, ComparedRanks) if (cells >= 0).any() else ():
             yield kind(node, False, cells, cells, np.zeros(FINE, np.int64))
+
+
+def make_repeat_tables(node: int, values: Vector, rows: Places) -> Iterator[ComparedTable]:
+    """Yield the table of how often a node's number is that of the row before, if that is unusual.
+
+    Numbers that were copied down, or a sensor that is read seldom, leave such a place.
+
+    Parameters
+    ----------
+    rows : numbers of the rows in the table: some rows have none before them; shape (n,).
+    """
+    is_same, is_shown = find_repeats(values, rows)
+    shares = np.unique(values[np.isfinite(values)], return_counts=True)[1] / max(len(values), 1)
+    if is_shown.any() and is_same[is_shown].mean() < shares @ shares + MOST_REPEATS:
+        cells = np.where(is_shown, is_same.astype(np.int64), -1)
+        yield ComparedTable(node, False, cells, cells, np.zeros(2, np.int64))
+
+
+def find_repeats(values: Vector, rows: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which numbers are those of the row before, and for which that is known; (n,) each."""
+    before = np.append(np.nan, values[:-1])
+    is_shown = np.append(False, np.diff(rows) == 1) & np.isfinite(values) & np.isfinite(before)
+    return is_shown & (values == before), is_shown
 
 
 def find_own_gain(

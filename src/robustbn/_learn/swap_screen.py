@@ -75,6 +75,8 @@ def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pai
     moves = np.zeros((2, *odds.shape), np.int32)  # by how much the states of both change
     for p, pair in enumerate(pairs):
         both = shown[pair[0]] & shown[pair[1]]
+        if not both.any():
+            continue
         rows = slice(None) if both.all() else np.flatnonzero(both)
         some = [replace(columns[node], values=columns[node].values[rows]) for node in pair]
         at = [states[rows, node] for node in pair]

@@ -65,6 +65,8 @@ def find_swaps(
     """
     near = sorted(combinations(columns, 2), key=lambda pair: abs(pair[1] - pair[0]))
     pairs = [(a, b) for a, b in near if columns[a].shares(columns[b])][:MOST_PAIRS]
+    if not pairs:
+        return []
     places = gather_places(context)
     n_pairs = len(pairs)
     some = slice(None, None, max(-(-len(codes) // SCREENED), 1))

@@ -17,7 +17,13 @@ from robustbn._networks.edges import write_edge
 from robustbn._show import saying
 from robustbn._show.advice import is_exact, say_origin
 from robustbn._show.frames import rate_columns
-from robustbn._show.odd_values import find_codes, find_far, find_odd_labels, find_unreadable
+from robustbn._show.odd_values import (
+    find_codes,
+    find_far,
+    find_filled,
+    find_odd_labels,
+    find_unreadable,
+)
 from robustbn._show.repeated import find_repeated_ids, find_repeated_rows
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
@@ -31,8 +37,6 @@ SURE_SWAP = 9.0
 EVERY_ROW = "slice(None)"  # in Python
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
-# share of a column: if more of it seem to be wrong, the rest of the row hardly tells what is right
-MANY_WRONG = 0.1
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
@@ -48,11 +52,12 @@ def find_all(result: FitResult) -> list[Finding]:
 
 def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
     """Yield findings; a column that differs because of values that are told is only a note."""
-    told = [each for each in findings if each.kind in (Kind.UNREADABLE, Kind.WRONG_CELLS)]
+    values = Kind.UNREADABLE, Kind.WRONG_CELLS
+    told = [each for each in findings if each.kind in values and each.severity != NOTE]
     for each in findings:
         is_echo = (
             each.kind in (Kind.COLUMN_DIFFERS, Kind.MISSING)
-            and not each.cause
+            and each.cause in ("", "one value")
             and any(
                 each.columns == value.columns
                 and set(each.where) & set(value.where)
@@ -265,7 +270,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
     for name, rate, n, confused, here in zip(names, rates, wrong, confusions, there, strict=True):
         if n:
             worst = f" {saying.having(place, 'Where ')}, {percent(here)} are." if place else ""
-            is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS and rate <= MANY_WRONG
+            is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS
             often = "" if result.rows_hidden or not confused else f", most often {confused}"
             yield Finding(
                 Kind.WRONG_CELLS,
@@ -483,6 +488,7 @@ FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_differing,
     find_unreadable,
     find_far,
+    find_filled,
     find_codes,
     find_odd_labels,
     find_missing,

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, NO_STATE, TITLE, OddValues
-from robustbn._core.far import find_coded, find_rest, find_slip, is_apart, is_code
+from robustbn._core.far import (
+    find_coded,
+    find_fill,
+    find_flipped,
+    find_rest,
+    find_slip,
+    is_apart,
+    is_code,
+)
 from robustbn._core.file_names import inner_suffix
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
@@ -161,10 +169,9 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         values_shown = ", ".join(f"{value:g}" for value in common)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
         codes = [int(value) for value in np.unique(values[far]) if is_code(value)]
-        factor = find_slip(values[order[low:]])[1]
-        like = f"; divided by {factor:g}, they are distributed like them" if factor > 1 else ""
+        cause, like = _explain_far(values[order], low)
         seen = dict(zip(*(each.tolist() for each in (shown, times)), strict=True))
-        owner = "" if factor > 1 else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
+        owner = "" if like else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING if is_apart(values[order], low, high) else NOTE,
@@ -176,8 +183,53 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             saying.where_of(parts),
             n,
             n,
-            cause="decimal point" if factor > 1 else FROM_OTHER if owner else "far values",
+            cause=FROM_OTHER if owner else cause,
             advice=_mend(result, node, rows, [] if owner else codes),
+            rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
+        )
+
+
+def _explain_far(numbers: NDArray[np.float64], low: int) -> tuple[str, str]:
+    """Return what makes numbers far from the rest, and how they are like it then; "" if not.
+
+    Parameters
+    ----------
+    numbers : of the column, increasing.
+    low : where the rest starts.
+    """
+    first, last = find_coded(numbers)
+    if find_flipped(numbers[first:last]):
+        return "sign", "; without the minus sign, they are distributed like them"
+    factor = find_slip(numbers[low:])[1]
+    if factor > 1:
+        return "decimal point", f"; divided by {factor:g}, they are distributed like them"
+    return "far values", ""
+
+
+def find_filled(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns of numbers in which missing ones were filled in with the mean."""
+    sample = result.aside.clues.numbers
+    if result.rows_hidden:
+        return
+    share = len(sample.rows) / max(result.reading.n_read, 1)
+    for node, values in sample.values.items():
+        fill = find_fill(values[np.isfinite(values)], share)
+        if fill is None:
+            continue
+        rows = sample.rows[values == fill]
+        parts, n = saying.find_parts(result, rows), round(len(rows) / share)
+        yield Finding(
+            Kind.WRONG_CELLS,
+            WARNING,
+            f"{count(n, 'value')} of {as_text(node)} are {fill:.10g}, about the others' mean: "
+            f"missing values may have been filled in.{saying.having(parts, ' They')}",
+            0.9,
+            (node,),
+            saying.where_of(parts),
+            n,
+            n,
+            cause="filled in",
+            advice=_mend(result, node, rows, [fill]),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 

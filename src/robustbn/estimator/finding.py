@@ -32,7 +32,13 @@ from robustbn._core.protocols import Rows, Vector
 from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.compared_places import MOST_STRETCHES
-from robustbn._learn.compared_tables import make_number_tables, make_tables
+from robustbn._learn.compared_tables import (
+    MOST_REPEATS,
+    find_repeats,
+    make_number_tables,
+    make_repeat_tables,
+    make_tables,
+)
 from robustbn._learn.differences import find_differences
 from robustbn._learn.gate import calibrate
 from robustbn._learn.leftovers import find_leftovers
@@ -53,6 +59,7 @@ from robustbn._learn.units import (
 from robustbn._rows.memory import find_holed, load_codes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
+from robustbn._show.words import percent
 from robustbn._tables.coded import Reading
 from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
@@ -303,6 +310,7 @@ class RowsAtHand(Deeper):
         tables = make_tables(network.layout, codes)
         for node, values in numbers.items():
             tables += make_number_tables(network.layout, codes, node, values)
+            tables += make_repeat_tables(node, values, drawn)
         in_order = list(_find_sorted(drawn, numbers, looked_at))
         left = np.ones(len(drawn), bool)
         for place in in_order:
@@ -416,6 +424,16 @@ def _name_causes(
             yield node, "unit", f"{unit} appear to be mixed up (the median is {usual})"
         elif value is not None:
             yield node, "one value", f"nearly all are {value:g} there"
+        else:
+            is_same, is_known = find_repeats(values, numbers.rows)
+            here, elsewhere = (
+                float(is_same[some & is_known].mean()) if (some & is_known).any() else 0.0
+                for some in (is_inside, ~is_inside)
+            )
+            if here - elsewhere > MOST_REPEATS:
+                usual = f"{percent(elsewhere)} elsewhere"
+                text = f"{percent(here)} of the values are those of the row before ({usual})"
+                yield node, "copied down", f"{text}, as if values were copied down"
 
 
 def _name_states(

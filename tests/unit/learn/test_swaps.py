@@ -251,3 +251,16 @@ def test_a_row_that_misses_a_column_says_nothing_of_its_pairs():
     odds = weigh_pairs(network.layout, codes, columns, [(0, 1)])[0]
     assert not odds[1::3].any()
     assert odds[0::3].all()
+
+
+def test_two_columns_that_no_row_has_both_of_are_no_swap():
+    frame = make_people()
+    frame.loc[::2, "height"] = np.nan
+    frame.loc[1::2, "weight"] = np.nan
+    assert not find_swaps(frame)
+
+
+def test_a_table_whose_columns_share_no_values_is_looked_at():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.choice(["x", "y"], 500), "b": rng.choice(["u", "v"], 500)})
+    assert not find_swaps(frame, [("a", "b")])

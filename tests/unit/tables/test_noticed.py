@@ -8,7 +8,7 @@ import pytest
 
 import robustbn
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, NO_STATE, TITLE
-from robustbn._core.far import find_rest, is_apart
+from robustbn._core.far import find_fill, find_flipped, find_rest, is_apart
 from robustbn._core.protocols import Column
 from robustbn._tables.identifiers import IdentifierReader, is_identifier
 from robustbn._tables.noticed import MOST_SAMPLED, Noticed
@@ -197,3 +197,25 @@ def test_far_numbers_get_states_of_their_own():
     first = found.network.reading["h"].edges[0]
     assert 75 < first < 140
     assert len(found.states["h"]) == 5
+
+
+def test_numbers_with_a_minus_sign_too_many_are_far_unless_some_are_near_zero():
+    wages = np.random.default_rng(0).gamma(20.0, 5.0, 2000) + 10
+    numbers = np.sort(np.append(wages, -wages[:50]))
+    assert find_flipped(numbers) == 50
+    assert find_rest(numbers)[0] == 50
+    assert is_apart(numbers, 50, len(numbers))
+    changes = np.sort(np.append(wages - 10, -wages[:50] + 10))
+    assert not find_flipped(np.sort(np.random.default_rng(1).normal(1.5, 1.0, 2000)))
+    assert not find_flipped(np.sort(np.append(changes, [0.0, 0.1])))
+    assert not find_flipped(np.sort(np.append(wages, -wages[:50] / 4)))
+
+
+def test_the_mean_stands_for_missing_numbers_only_if_it_is_frequent_and_has_many_digits():
+    wages = np.random.default_rng(0).gamma(20.0, 5.0, 2000).round(1)
+    mean = round(float(wages.mean()), 2)
+    assert find_fill(np.append(wages, [mean] * 60)) == mean
+    assert find_fill(np.append(wages, [mean] * 10)) is None
+    assert find_fill(np.append(wages, [round(mean * 1.1, 2)] * 60)) is None
+    hours = np.random.default_rng(0).normal(40, 10, 2000).round()
+    assert find_fill(np.append(hours, [40.0] * 300)) is None
