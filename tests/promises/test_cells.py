@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import robustbn
 import robustbn.exceptions
+from robustbn._show import findings
 from robustbn.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -471,3 +472,14 @@ def test_what_would_be_errors_in_over_a_tenth_of_a_column_is_its_variety():
     ]  # fmt: skip
     fit = robustbn.fit(edges, wages, random_state=0)
     assert fit.cells_["column"].value_counts().max() < 0.1 * len(wages)
+
+
+def test_a_column_of_which_more_than_a_tenth_would_be_wrong_is_a_note(placed, monkeypatch):
+    """Its values hardly follow from the rest of the row: they are more likely to be natural."""
+    listed = findings.rate_columns(placed.result_)
+    told = [f.columns[0] for f in findings.find_cells(placed.result_) if f.severity == "warning"]
+    first = told[0]
+    rates = np.where(np.array(listed["column"]) == first, 0.12, listed["rate"])
+    monkeypatch.setattr(findings, "rate_columns", lambda _: listed | {"rate": rates})
+    again = [f.columns[0] for f in findings.find_cells(placed.result_) if f.severity == "warning"]
+    assert again == told[1:]

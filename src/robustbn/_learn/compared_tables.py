@@ -23,6 +23,7 @@ MOST_LEFT = 0.1  # share of what own tables gain, once put back: 0 where planted
 # Share of the numbers that are the same as in the row before, more than in any order: with more,
 # rows depend on each other, and repeats are natural.
 MOST_REPEATS = 0.2  # share: see above
+FREQUENT = 0.02  # share of a column: a more frequent number, such as 0, comes again by chance
 MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
 Places = NDArray[np.int64]
@@ -216,18 +217,19 @@ def make_repeat_tables(node: int, values: Vector, rows: Places) -> Iterator[Comp
     ----------
     rows : numbers of the rows in the table: some rows have none before them; shape (n,).
     """
-    is_same, is_shown = find_repeats(values, rows)
-    shares = np.unique(values[np.isfinite(values)], return_counts=True)[1] / max(len(values), 1)
-    if is_shown.any() and is_same[is_shown].mean() < shares @ shares + MOST_REPEATS:
-        cells = np.where(is_shown, is_same.astype(np.int64), -1)
+    is_same, is_known = find_repeats(values, rows)
+    if is_known.any() and is_same[is_known].mean() < MOST_REPEATS:
+        cells = np.where(is_known, is_same.astype(np.int64), -1)
         yield ComparedTable(node, False, cells, cells, np.zeros(2, np.int64))
 
 
 def find_repeats(values: Vector, rows: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which numbers are those of the row before, and for which that is known; (n,) each."""
+    """Return which numbers are those of the row before, and for which that says something; (n,)."""
+    numbers, places, times = np.unique(values, return_inverse=True, return_counts=True)
+    is_rare = np.isfinite(numbers) & (times <= FREQUENT * len(values))
     before = np.append(np.nan, values[:-1])
-    is_shown = np.append(False, np.diff(rows) == 1) & np.isfinite(values) & np.isfinite(before)
-    return is_shown & (values == before), is_shown
+    is_known = is_rare[places] & np.isfinite(before) & np.append(False, np.diff(rows) == 1)
+    return is_known & (values == before), is_known
 
 
 def find_own_gain(

@@ -46,10 +46,10 @@ FINAL = Chain(n_sweeps=4, n_burn=2)
 PAIRS = 0.3  # share: see above
 FIRST_PAIRS = 0.5  # share: the same of a few rows, swept briefly
 MOST_IN_COLUMN = 3.0  # times the mean rate: a column's rate of errors. In the same rows: 2.3, 9.7
-# Share of a column: if more of it seem to be wrong, the rest of the row hardly tells what is right.
-# Of 111 public tables with no, 1 or 4 % of all cells replaced, 10 had such columns (11 to 26 %),
-# all natural; counting what they "should be" cost a clean table 0.3 nats a row. With a tenth of all
-# cells replaced, columns that share a rate have 8 % or less.
+# Share of a column that has a rate of its own: if more of it seem to be wrong, the rest of the row
+# hardly tells what is right. Of 111 public tables with no, 1 or 4 % of all cells replaced, 9 had
+# such columns (11 to 26 %), all natural; counting what they "should be" cost a clean table 0.3 nats
+# a row.
 MOST_OF_COLUMN = 0.1  # share: see above
 FEW_PAIRS = 20  # pairs of errors by chance: of fewer nobody can tell
 # Rate of errors at one place: with more, its rows are sought as bad rows first, and with still
@@ -149,14 +149,14 @@ def _find(
     if more != parents:  # errors look like edges, too
         more = add_edges(cards, parents, learn(more, DRAFT_ROWS, BRIEF).truth)
     learned = learn(more, DRAFT_ROWS, DRAFT)
-    is_open = learned.is_wrong.mean(axis=0) <= MOST_OF_COLUMN
-    if not is_open.all():  # a column's own variety is no error
-        learn = partial(learn, is_open=is_open)
-        learned = learn(more, DRAFT_ROWS, DRAFT)
     most = MOST_AT_PLACE[trust is not None]
     is_bad = by is not None and bool(learned.model.rates.mean(axis=1).max() > most)
     if is_bad or (trust is None and not _are_independent(learned, PAIRS)):
         return nothing
+    is_varied = learned.is_own & (learned.is_wrong.mean(axis=0) > MOST_OF_COLUMN)
+    if is_varied.any():
+        learn = partial(learn, is_open=~is_varied)
+        learned = learn(more, DRAFT_ROWS, DRAFT)
     learned = learn(more, LEARNED_FROM, FINAL, learned)
     return learned, by and replace(by, rates=learned.model.rates)
 

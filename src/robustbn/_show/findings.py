@@ -37,6 +37,8 @@ SURE_SWAP = 9.0
 EVERY_ROW = "slice(None)"  # in Python
 MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
+# share of a column: if more of it seem to be wrong, the rest of the row hardly tells what is right
+MANY_WRONG = 0.1
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
@@ -270,7 +272,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
     for name, rate, n, confused, here in zip(names, rates, wrong, confusions, there, strict=True):
         if n:
             worst = f" {saying.having(place, 'Where ')}, {percent(here)} are." if place else ""
-            is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS
+            is_sure = sure[result.network.nodes.index(name)] >= SURE_CELLS and rate <= MANY_WRONG
             often = "" if result.rows_hidden or not confused else f", most often {confused}"
             yield Finding(
                 Kind.WRONG_CELLS,

@@ -424,7 +424,7 @@ def _name_causes(
             yield node, "unit", f"{unit} appear to be mixed up (the median is {usual})"
         elif value is not None:
             yield node, "one value", f"nearly all are {value:g} there"
-        else:
+        elif not place.causes:
             is_same, is_known = find_repeats(values, numbers.rows)
             here, elsewhere = (
                 float(is_same[some & is_known].mean()) if (some & is_known).any() else 0.0
