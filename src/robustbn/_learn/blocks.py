@@ -20,7 +20,6 @@ BY_CHANCE = 1e-3  # pairs of stretches that are equal by chance, in all of the t
 LONGEST_STRETCH = 60  # rows that are compared at once: where more are needed, rows say too little
 MOST_OFFSETS = 20  # distances between a block and its copy that are tried, the most frequent first
 LEAST_CHANGES = 0.5  # share of a block's rows that differ from the one before: sorted rows do not
-MOST_OTHER = 0.5  # share of a block's rows with other numbers than their copies: it was changed
 MOST_BLOCKS = 5  # that are returned, the longest first
 CLEAR = 2.33  # standard errors: one of 100 tables of rows that are all equally likely has more
 NEAR = 12  # rows on either side of a copy, that a row is compared with
@@ -178,10 +177,10 @@ def _join(prints: Prints, first: NDArray[np.int64], width: int) -> Prints:
 def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list[RepeatedBlock]:
     """Return the runs of rows that are equal to those so many rows later."""
     sides = slice(None, -offset), slice(offset, None)
-    is_same = rows.codes[sides[0]] == rows.codes[sides[1]]
-    is_other = rows.have_other_numbers(*sides)
-    is_known = (rows.numbers[sides[0]] > 0) & (rows.numbers[sides[1]] > 0)
+    is_same = rows.are_same(*sides)
     places = np.flatnonzero(is_same)
+    if not len(places):
+        return []
     breaks = np.flatnonzero(np.diff(places) > GAP + 1)
     firsts = places[np.append(0, breaks + 1)]
     lasts = places[np.append(breaks, len(places) - 1)]
@@ -197,8 +196,7 @@ def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list
         if nats < LEAST_NATS:
             continue
         n_changes = int(np.count_nonzero(np.diff(rows.codes[first : last + 1])))
-        n_other, n_known = (int(each[first : last + 1].sum()) for each in (is_other, is_known))
-        if n_changes >= LEAST_CHANGES * n_rows and n_other <= MOST_OTHER * n_known:
+        if n_changes >= LEAST_CHANGES * n_rows:
             found.append(RepeatedBlock(first, first + offset, n_rows, nats))
     return found
 

@@ -20,7 +20,7 @@ from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
-from robustbn._learn.blocks import MOST_OTHER, RowPrints, find_blocks, find_pairs
+from robustbn._learn.blocks import RowPrints, find_blocks, find_pairs
 from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
@@ -39,6 +39,7 @@ from robustbn._tables.coded import Reading, Table, as_weights
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
+MOST_OTHER = 0.5  # share of a block's rows with another value than their copies: a column differs
 MOST_DOUBTFUL = 1_000_000  # distrusted rows that are fetched from a cluster
 
 

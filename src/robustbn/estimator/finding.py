@@ -430,7 +430,7 @@ def _name_causes(
                 float(is_same[some & is_known].mean()) if (some & is_known).any() else 0.0
                 for some in (is_inside, ~is_inside)
             )
-            if here - elsewhere > MOST_REPEATS:
+            if elsewhere < MOST_REPEATS < here:
                 usual = f"{percent(elsewhere)} elsewhere"
                 text = f"{percent(here)} of the values are those of the row before ({usual})"
                 yield node, "copied down", f"{text}, as if values were copied down"
