@@ -281,6 +281,8 @@ def _tell_rows(
             "Each column looks right on its own, but no two columns belong together, as if each "
             "had been shuffled or sorted separately."
         )
+    if name == "wrong join" and len(names) == 1:
+        return f"The values of {names[0]} seem to have been joined from other rows."
     if name == "wrong join" and details["n_parts"] == 2:
         return (
             f"{_list(names)} agree with each other but not with the rest of their row, as if they "

@@ -346,3 +346,12 @@ def test_a_step_of_a_search_for_moved_columns_looks_at_the_columns_that_it_chang
         for each in (sources, before)
     ]
     assert gain == pytest.approx(totals[0] - totals[1])
+
+
+def test_a_wrong_join_of_one_column_is_told_as_one():
+    network = robustbn.example_network("alarm")
+    details = {"is_all_apart": False, "n_parts": 2}
+    told = tell_cause(network, "wrong join", [0], 0.9, details)
+    assert (
+        told.text == f"The values of {network.nodes[0]} seem to have been joined from other rows."
+    )
