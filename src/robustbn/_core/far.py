@@ -19,11 +19,14 @@ SLIPS = (10.0, 100.0, 1000.0)  # factors, if the point of a number slips
 # far apart they and the rest may be: the distance of Kolmogorov and Smirnov that one in 100 has
 SLIP_ROWS, MOST_SLIPS, SLIP_GAP, SLIP_APART = 5, 0.1, 1.0, 1.63
 MOST_ZEROS = 0.05  # share of a column: more zeros are part of what is measured
-FLIP_GAP = 0.5  # spreads around zero without a number, beside numbers that lost or got a minus sign
+# Numbers with a wrong sign: rows at least, of fewer any look like the rest; spreads around zero
+# without a number
+FLIP_ROWS, FLIP_GAP = 20, 0.5
 # A number that stands for missing ones: rows that have it, times as many as have any other, numbers
 # with as many digits in a spread, and standard errors by which it may be off the mean, since rows
 # came or went. One of 6,639 columns of public tables has one, with ten digits: it may be right.
 FILL_ROWS, FILL_TIMES, FILL_DIGITS, FILL_OFF = 20, 1.25, 30.0, 0.5
+ROUNDING = 1e-3  # digits by which a number may be off for how it is kept
 
 
 def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
@@ -108,7 +111,7 @@ def find_flipped(numbers: NDArray[np.float64]) -> int:
     """
     n = int(np.searchsorted(numbers, 0.0))
     flipped, rest = -numbers[:n], numbers[n:]
-    if len(np.unique(flipped)) < SLIP_ROWS or n > MOST_SLIPS * len(numbers):
+    if not FLIP_ROWS <= n <= MOST_SLIPS * len(numbers) or len(np.unique(flipped)) < SLIP_ROWS:
         return 0
     spread = float(np.diff(np.quantile(rest, [0.25, 0.75]))[0]) / 1.349
     is_apart = rest[0] > 0 and rest[0] + flipped[-1] >= FLIP_GAP * spread
@@ -118,7 +121,7 @@ def find_flipped(numbers: NDArray[np.float64]) -> int:
 def find_fill(numbers: NDArray[np.float64], share: float = 1.0) -> float | None:
     """Return the number that missing ones were filled in with; None if there is none.
 
-    It is the mean of the others and more frequent than any of them.
+    It is the mean of the others, has as many digits as most of them, and is more frequent than any.
 
     share : of the column's numbers that are given.
 
@@ -135,10 +138,13 @@ def find_fill(numbers: NDArray[np.float64], share: float = 1.0) -> float | None:
     others = numbers[numbers != value]
     exponent = Decimal(repr(value)).normalize().as_tuple().exponent
     digit = 10.0 ** min(int(exponent), 0)
-    spread = float(others.std())
+    spread, in_digits = float(others.std()), others / digit
+    is_rounder = np.mean(np.abs(in_digits - np.round(in_digits)) > ROUNDING) > 1 / 2
+    if is_rounder or not FILL_DIGITS * digit <= spread < np.inf:
+        return None
     unknown = 2 * np.sqrt(max(1 - share, 0.0))  # standard errors of the mean of all numbers
     off = digit / 2 + (FILL_OFF + unknown) * spread / np.sqrt(len(others))
-    return value if FILL_DIGITS * digit <= spread and abs(value - others.mean()) <= off else None
+    return value if abs(value - others.mean()) <= off else None
 
 
 def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:

@@ -177,7 +177,9 @@ def _join(prints: Prints, first: NDArray[np.int64], width: int) -> Prints:
 def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list[RepeatedBlock]:
     """Return the runs of rows that are equal to those so many rows later."""
     sides = slice(None, -offset), slice(offset, None)
-    is_same = rows.are_same(*sides)
+    is_same = rows.codes[sides[0]] == rows.codes[sides[1]]
+    is_other = rows.have_other_numbers(*sides)
+    is_known = (rows.numbers[sides[0]] > 0) & (rows.numbers[sides[1]] > 0)
     places = np.flatnonzero(is_same)
     if not len(places):
         return []
@@ -187,9 +189,12 @@ def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list
     found = []
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         n_rows = last - first + 1
-        n_same = int(np.count_nonzero(is_same[first : last + 1]))
         if n_rows < LEAST_ROWS or n_rows > offset:
             continue
+        n_same, n_other, n_known = (
+            int(each[first : last + 1].sum()) for each in (is_same, is_other, is_known)
+        )
+        n_same -= n_same * n_other // max(n_known, 1)  # where they are not known, as many are other
         chance = max(_find_chance(rows.codes, first, last, offset), np.exp(-worth))
         told = n_same * np.log((1 - CHANGED) / chance)
         nats = float(told + (n_rows - n_same) * np.log(CHANGED / (1 - chance)) - price)

@@ -23,6 +23,7 @@ MOST_LEFT = 0.1  # share of what own tables gain, once put back: 0 where planted
 # Share of the numbers that are the same as in the row before, more than in any order: with more,
 # rows depend on each other, and repeats are natural.
 MOST_REPEATS = 0.2  # share: see above
+LEAST_REPEATED = 20  # numbers of which it is known whether they are those of the row before
 FREQUENT = 0.02  # share of a column: a more frequent number, such as 0, comes again by chance
 MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
@@ -217,19 +218,41 @@ def make_repeat_tables(node: int, values: Vector, rows: Places) -> Iterator[Comp
     ----------
     rows : numbers of the rows in the table: some rows have none before them; shape (n,).
     """
-    is_same, is_known = find_repeats(values, rows)
+    is_same, is_known = _find_repeats(values, rows)
     if is_known.any() and is_same[is_known].mean() < MOST_REPEATS:
         cells = np.where(is_known, is_same.astype(np.int64), -1)
         yield ComparedTable(node, False, cells, cells, np.zeros(2, np.int64))
 
 
-def find_repeats(values: Vector, rows: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _find_repeats(values: Vector, rows: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which numbers are those of the row before, and for which that says something; (n,)."""
     numbers, places, times = np.unique(values, return_inverse=True, return_counts=True)
     is_rare = np.isfinite(numbers) & (times <= FREQUENT * len(values))
     before = np.append(np.nan, values[:-1])
     is_known = is_rare[places] & np.isfinite(before) & np.append(False, np.diff(rows) == 1)
     return is_known & (values == before), is_known
+
+
+def measure_repeats(
+    values: Vector, rows: Places, is_inside: NDArray[np.bool_]
+) -> tuple[float, float] | None:
+    """Return how often a number is that of the row before, at a place and elsewhere.
+
+    None if it is not more often there than by chance, too, or hardly known.
+
+    Parameters
+    ----------
+    rows : numbers of the rows in the table; shape (n,).
+    is_inside : which of them lie at the place; shape (n,).
+    """
+    is_same, is_known = _find_repeats(values, rows)
+    sides = [is_known & is_inside, is_known & ~is_inside]
+    if min(np.count_nonzero(side) for side in sides) < LEAST_REPEATED:
+        return None
+    here, elsewhere = (float(is_same[side].mean()) for side in sides)
+    shares = np.unique(values[sides[0]], return_counts=True)[1] / np.count_nonzero(sides[0])
+    is_clear = elsewhere < MOST_REPEATS < here - float(shares @ shares)
+    return (here, elsewhere) if is_clear else None
 
 
 def find_own_gain(

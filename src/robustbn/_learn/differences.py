@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import groupby, product
 
 import numpy as np
@@ -53,6 +54,7 @@ MOST_CROSSED = 12  # values of a column that are looked at together with periods
 CROSSED = ("hours", "rows")  # periods, and stretches of rows: what values are looked at with
 COUNTED_AT_ONCE = 2**21  # cells of places that are compared: bounds memory, changes nothing
 MOST_MOVES = 4  # of the ends of a run: most need two
+MOST_SETTLED = 4  # places of a column, by one table or by all, that all tables are compared at
 MOST_PLACES = 4  # that are returned
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
 LEAST_EFFECT = 0.02  # nats a row: less is of no interest, however certain
@@ -158,41 +160,50 @@ class _Rest:
     def find_slices(self) -> Iterator[_Slice]:
         """Yield the places of every column, and of every pair, that gain clearly."""
         for where in [*((k,) for k in range(len(self.columns))), *self.pairs]:
-            proposed = dict.fromkeys(self._propose(where))
-            for place in dict.fromkeys(self._settle_ends(place) for place in proposed):
+            best = [place for some in self._propose(where) for place in _choose_largest(some)]
+            for place in dict.fromkeys(self._settle_ends(place) for place in best):
                 found = self._weigh(place)
                 if found is not None:
                     yield found
 
-    def _propose(self, where: tuple[int, ...]) -> Iterator[_Place]:
-        """Yield what may gain: the best place of each table, and the best of all together.
+    def _propose(self, where: tuple[int, ...]) -> tuple[dict[_Place, float], dict[_Place, float]]:
+        """Return places that may gain, and what they do: the best of each table, and of all.
 
-        Of two columns, these places are sought for each value of the first one.
+        Of each table over the spread among other places. Of two columns, places are sought for each
+        value of the first one.
         """
         n_runs = len(self.columns[where[-1]].runs[0])
         values = self.columns[where[0]].runs[0] if len(where) > 1 else np.zeros(1, np.int64)
+        alone = dict[_Place, float]()
         if not n_runs or not len(values):
-            return
+            return alone, {}
         price, together = np.log(self.count_places(where)), np.zeros((len(values), n_runs))
         for _, some in groupby(self._measure_runs(where, values), self._node_of):
             best = np.zeros_like(together)
-            for _, gains in some:
-                yield from self._name_best(where, values, gains - price)
+            for number, gains in some:
+                for place in self._name_best(where, values, gains - price):
+                    gain, _ = self._weigh_table(number, place, self.rows_of(place))
+                    if gain > price:
+                        alone[place] = max(gain, alone.get(place, 0.0))
                 np.maximum(best, gains, out=best)
             together += best
-        yield from self._name_best(where, values, together - price)
+        return alone, self._name_best(where, values, together - price)
 
     def _node_of(self, told: tuple[int, Vector]) -> int:
         return self.tables[told[0]].node
 
-    def _name_best(self, where: tuple[int, ...], values: Places, gains: Vector) -> Iterator[_Place]:
-        """Yield the best run of each value, if it gains."""
+    def _name_best(
+        self, where: tuple[int, ...], values: Places, gains: Vector
+    ) -> dict[_Place, float]:
+        """Return the best run of each value, and what it gains, if it does."""
         firsts, lasts = self.columns[where[-1]].runs
+        found = dict[_Place, float]()
         for value, each in zip(values.tolist(), gains, strict=True):
             run = int(each.argmax())
             if each[run] > 0:
                 column = where[-1], int(firsts[run]), int(lasts[run])
-                yield (*((k, value, value) for k in where[:-1]), column)
+                found[(*((k, value, value) for k in where[:-1]), column)] = float(each[run])
+        return found
 
     def _measure_runs(self, where: tuple[int, ...], values: Places) -> Iterator[tuple[int, Vector]]:
         """Yield each table and what it gains at each value and run, before the yardstick.
@@ -356,10 +367,15 @@ class _Rest:
             tuple(table.node for table in differing if table.is_missing),
             inside,
             len(inside),
-            sum(large[number] for number in numbers),
+            found.gain,
             max(found.sizes[number] for number in numbers),
             runs,
         )
+
+
+def _choose_largest(gains: Mapping[_Place, float]) -> list[_Place]:
+    """Return the places that gain most."""
+    return nlargest(MOST_SETTLED, gains, key=lambda place: gains[place])
 
 
 def _pay(table: ComparedTable, inside: Vector, total: Vector, n_tried: float) -> Vector:

@@ -68,8 +68,11 @@ def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pai
 
     They are those of `Pair.weigh`, and 0 where a row misses one of the two columns.
     """
-    shown = {node: np.isfinite(each.values) for node, each in columns.items()}
     states = np.asfortranarray(codes, np.int32)
+    shown = {
+        node: np.isfinite(each.values) & (states[:, node] < layout.cards[node])
+        for node, each in columns.items()
+    }
     odds = np.zeros((len(pairs), len(codes)), np.float32)
     linked = {frozenset((p, child)) for *parents, child in layout.families for p in parents}
     moves = np.zeros((2, *odds.shape), np.int32)  # by how much the states of both change

@@ -153,7 +153,8 @@ def _find(
     is_bad = by is not None and bool(learned.model.rates.mean(axis=1).max() > most)
     if is_bad or (trust is None and not _are_independent(learned, PAIRS)):
         return nothing
-    is_varied = learned.is_own & (learned.is_wrong.mean(axis=0) > MOST_OF_COLUMN)
+    shown = (learned.seen < np.array(cards)).sum(axis=0)
+    is_varied = learned.is_own & (learned.is_wrong.sum(axis=0) > MOST_OF_COLUMN * shown)
     if is_varied.any():
         learn = partial(learn, is_open=~is_varied)
         learned = learn(more, DRAFT_ROWS, DRAFT)

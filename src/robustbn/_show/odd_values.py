@@ -37,6 +37,7 @@ MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody read
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
+SIGN = "sign"
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
 LEAST_CODE = 7  # a number that stands for a missing value among few others: -9, 99, but not 0
@@ -184,7 +185,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             n,
             n,
             cause=FROM_OTHER if owner else cause,
-            advice=_mend(result, node, rows, [] if owner else codes),
+            advice=_mend(result, node, rows, [] if owner or cause == SIGN else codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 
@@ -199,7 +200,7 @@ def _explain_far(numbers: NDArray[np.float64], low: int) -> tuple[str, str]:
     """
     first, last = find_coded(numbers)
     if find_flipped(numbers[first:last]):
-        return "sign", "; without the minus sign, they are distributed like them"
+        return SIGN, "; without the minus sign, the negative ones are distributed like them"
     factor = find_slip(numbers[low:])[1]
     if factor > 1:
         return "decimal point", f"; divided by {factor:g}, they are distributed like them"

@@ -33,11 +33,10 @@ from robustbn._core.result import Calibration, RobustFit
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import (
-    MOST_REPEATS,
-    find_repeats,
     make_number_tables,
     make_repeat_tables,
     make_tables,
+    measure_repeats,
 )
 from robustbn._learn.differences import find_differences
 from robustbn._learn.gate import calibrate
@@ -425,15 +424,11 @@ def _name_causes(
         elif value is not None:
             yield node, "one value", f"nearly all are {value:g} there"
         elif not place.causes:
-            is_same, is_known = find_repeats(values, numbers.rows)
-            here, elsewhere = (
-                float(is_same[some & is_known].mean()) if (some & is_known).any() else 0.0
-                for some in (is_inside, ~is_inside)
-            )
-            if elsewhere < MOST_REPEATS < here:
-                usual = f"{percent(elsewhere)} elsewhere"
-                text = f"{percent(here)} of the values are those of the row before ({usual})"
-                yield node, "copied down", f"{text}, as if values were copied down"
+            shares = measure_repeats(values, numbers.rows, is_inside)
+            if shares is not None:
+                text = f"{percent(shares[0])} of the values are those of the row before"
+                usual = f"({percent(shares[1])} elsewhere)"
+                yield node, "copied down", f"{text} {usual}, as if values were copied down"
 
 
 def _name_states(
