@@ -228,13 +228,24 @@ def test_a_table_that_can_be_read_once_only_is_refused():
         robustbn.draft(lambda: [make_frame(200)])
 
 
-def test_columns_that_do_not_depend_on_each_other_have_no_edge_to_write(tmp_path):
+def test_columns_that_do_not_depend_on_each_other_are_written_as_nodes(tmp_path):
     rng = np.random.default_rng(0)
-    found = robustbn.draft({name: rng.integers(0, 2, 500) for name in "abc"})
+    table = {name: rng.integers(0, 2, 500) for name in "abc"}
+    found = robustbn.draft(table)
     assert found.edges == ()
     assert found.alone == ("a", "b", "c")
-    with pytest.raises(NetworkError, match="no edge to write"):
-        found.write(tmp_path / "edges.csv")
+    found.write(tmp_path / "edges.csv")
+    assert robustbn.fit(tmp_path / "edges.csv", table, random_state=0).network_.nodes == found.alone
+
+
+def test_a_table_of_independent_columns_is_checked_too(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    ages = rng.integers(18, 90, 2000).astype(float)
+    ages[::50] = 999
+    frame = pd.DataFrame({"age": ages, "group": rng.choice([*"xyz"], 2000)})
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("rows.csv", index=False)
+    assert "40 values of age are far outside" in call("check", "rows.csv").output
 
 
 # --- the command line -----------------------------------------------------------------------------

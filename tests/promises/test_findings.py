@@ -280,6 +280,17 @@ def test_values_that_are_missing_more_often_in_a_long_stretch_of_rows_are_a_note
     assert found.severity == "warning"
 
 
+def test_columns_that_are_missing_from_a_stretch_of_rows_only_are_told_with_it(tmp_path):
+    """Where all rows are alike, one after the other, comparing rows says little."""
+    frame = clean_table().drop(columns=["site", "day"])
+    frame.loc[1000:1099, ["weight", "risk"]] = None
+    [found] = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.columns) == ("missing values", ("weight", "risk"))
+    assert found.where == {"line": "1,002 to 1,101"}
+    frame.loc[::100, ["weight", "risk"]] = None  # nor only there
+    assert not [f for f in look_at(frame, tmp_path).findings_ if "hardly elsewhere" in str(f)]
+
+
 def test_words_in_a_column_of_numbers_are_told_with_their_place_and_their_line(tmp_path):
     frame = clean_table()
     frame["weight"] = frame["weight"].astype(object)
@@ -470,6 +481,27 @@ def test_numbers_whose_decimal_point_slipped_are_told_with_the_factor(tmp_path):
     assert (told.kind, told.cause, told.columns) == ("wrong cells", "decimal point", ("risk",))
     assert abs(told.n_rows - 30) <= 3
     assert "divided by 10" in told.sentence
+
+
+@pytest.mark.parametrize(
+    ("factor", "cause", "how"),
+    [(12, "unit", "divided by 12"), (0.001, "decimal point", "multiplied by 1,000")],
+)
+def test_numbers_of_another_unit_are_told_with_the_factor(tmp_path, factor, cause, how):
+    frame = clean_table()
+    frame.loc[::100, "height"] *= factor
+    (told,) = serious(look_at(frame, tmp_path))
+    assert (told.kind, told.cause, told.columns) == ("wrong cells", cause, ("height",))
+    assert told.n_rows == 40
+    assert how in told.sentence
+
+
+def test_a_series_that_was_dragged_over_a_column_is_told_as_one(tmp_path):
+    frame = clean_table()
+    frame.loc[2000:2079, "weight"] = 40.0 + np.arange(80)
+    [found] = [f for f in serious(look_at(frame, tmp_path)) if f.columns == ("weight",)]
+    assert (found.kind, found.cause) == ("column differs", "series")
+    assert "ascend by the same step" in found.sentence
 
 
 def test_numbers_that_were_copied_down_are_told_with_their_lines(tmp_path):

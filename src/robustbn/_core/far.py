@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -14,14 +15,15 @@ MOST_FAR = 0.25  # share of a column on one side: with more, it is no exception
 CODES = (0.0, -1.0, -2.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
 CODE_GAP, CODE_ROWS = 0.5, 3  # spreads, and rows, of the smallest or largest number that is a code
 APART_ROWS, APART_GAP = 5, 3.0  # rows, and spreads to the rest, of a group of far numbers
-SLIPS = (10.0, 100.0, 1000.0)  # factors, if the point of a number slips
-# rows at least, and share at most, of such numbers; spreads of the logarithms below them; and how
-# far apart they and the rest may be: the distance of Kolmogorov and Smirnov that one in 100 has
-SLIP_ROWS, MOST_SLIPS, SLIP_GAP, SLIP_APART = 5, 0.1, 1.0, 1.63
+SLIPS = (10.0, 100.0, 1000.0, 12.0, 60.0)  # factors, if a decimal point slips, or of units
+# different numbers at least (five look like any rest), and share at most, of such numbers; spreads
+# of the logarithms below them; and how far apart they and the rest may be: the distance of
+# Kolmogorov and Smirnov that one in 100 has. Four of 19,174 columns of public tables have some.
+SLIP_ROWS, MOST_SLIPS, SLIP_GAP, SLIP_APART = 10, 0.1, 1.0, 1.63
 MOST_ZEROS = 0.05  # share of a column: more zeros are part of what is measured
-# Numbers with a wrong sign: rows at least, of fewer any look like the rest; spreads around zero
-# without a number
-FLIP_ROWS, FLIP_GAP = 20, 0.5
+# Numbers with a wrong sign: different ones at least, of fewer any look like the rest; how many are
+# far at least, whatever they look like; and spreads around zero without a number
+FLIP_ROWS, BELOW_ROWS, FLIP_GAP = 20, 5, 0.5
 # A number that stands for missing ones: rows that have it, times as many as have any other, numbers
 # with as many digits in a spread, and standard errors by which it may be off the mean, since rows
 # came or went. One of 6,639 columns of public tables has one, with ten digits: it may be right.
@@ -36,8 +38,8 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     logarithmic, on which the quartiles are more nearly symmetric; or if it is the smallest or the
     largest one, is repeated, is a number that people write for a missing value (999, -9, 0), and
     stands alone: behind a gap, or as the only negative one, more frequent than numbers are here.
-    Numbers whose decimal point slipped, or that have a wrong sign, are far, too; see `find_slip`
-    and `find_flipped`.
+    Negative numbers are far, too, if there are few and none is near zero, and so are numbers that
+    are like the rest but for one act; see `find_act`.
 
     >>> ages = np.sort(np.append(np.tile(np.arange(18.0, 90.0), 5), [999.0] * 4))
     >>> find_rest(ages)
@@ -46,12 +48,12 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     n = len(numbers)
     if n < LEAST:
         return 0, n
+    act = find_act(numbers)
+    if act is not None:
+        return act.low, act.high
     low, high = find_coded(numbers)
-    low += find_flipped(numbers[low:high])
+    low += _count_below_zero(numbers[low:high])
     inner = numbers[low:high]
-    slipped, _ = find_slip(inner)
-    if slipped < len(inner):
-        return low, low + slipped
     scaled = _choose_scale(inner)
     quartiles = np.quantile(scaled, [0.25, 0.5, 0.75])
     spread = float(quartiles[2] - quartiles[0]) / 1.349
@@ -68,15 +70,51 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     return low, high
 
 
-def find_slip(numbers: NDArray[np.float64]) -> tuple[int, float]:
-    """Return where numbers start that are too large by a power of ten, and the factor; else 1.
+@dataclass(frozen=True)
+class Act:
+    """What was done to the far numbers of a column, which are like the rest without it.
 
-    They lie behind a gap, are not all the same, and are distributed like the rest once divided.
-    Of 5,268 columns of public tables, six have such numbers.
+    Parameters
+    ----------
+    low, high : where the rest starts and ends.
+    factor : of the far numbers: -1 for a wrong sign.
+    """
+
+    low: int
+    high: int
+    factor: float
+
+
+def find_act(numbers: NDArray[np.float64]) -> Act | None:
+    """Return what explains far numbers of a column, increasing; None if nothing does.
+
+    A minus sign, or a factor of `SLIPS`: a decimal point that slipped, or another unit.
 
     >>> ages = np.repeat(np.arange(18.0, 75.0), 20)
-    >>> find_slip(np.append(ages, 10 * ages[::20]))
-    (1140, 10.0)
+    >>> find_act(np.append(ages, 12 * ages[::20]))
+    Act(low=0, high=1140, factor=12.0)
+    >>> find_act(np.append(ages[::20] / 1000, ages))
+    Act(low=57, high=1197, factor=0.001)
+    """
+    low, high = find_coded(numbers)
+    inner = numbers[low:high]
+    n_flipped = find_flipped(inner)
+    if n_flipped:
+        return Act(low + n_flipped, high, -1.0)
+    n, factor = find_slip(inner)
+    if factor > 1:
+        return Act(low, low + n, factor)
+    if len(inner) and inner[0] > 0:
+        n, factor = find_slip(1 / inner[::-1])
+        if factor > 1:
+            return Act(high - n, high, 1 / factor)
+    return None
+
+
+def find_slip(numbers: NDArray[np.float64]) -> tuple[int, float]:
+    """Return where numbers start that are too large by a factor of `SLIPS`, and it; else 1.
+
+    They lie behind a gap, are not all the same, and are distributed like the rest once divided.
     """
     logs = np.log(numbers[np.searchsorted(numbers, 0.0, side="right") :])
     n = len(logs)
@@ -92,30 +130,48 @@ def find_slip(numbers: NDArray[np.float64]) -> tuple[int, float]:
     if not is_clear or len(ends) < SLIP_ROWS:
         return len(numbers), 1.0
     ranks = np.searchsorted(beyond, ends, side="right") / len(beyond)
+    whole, apart = _are_whole(np.exp(rest)), []
     for factor in SLIPS:
         divided = ends - np.log(factor) + 1e-9  # rounding
         of_rest = np.searchsorted(rest, divided, side="right") / len(rest)
-        if np.abs(of_rest - ranks).max() < SLIP_APART / np.sqrt(len(beyond)):
-            return len(numbers) - len(beyond), factor
-    return len(numbers), 1.0
+        is_apart = float(np.abs(of_rest - ranks).max())
+        apart.append(np.inf if whole and not _are_whole(np.exp(divided)) else is_apart)
+    best = int(np.argmin(apart))
+    if apart[best] >= SLIP_APART / np.sqrt(len(beyond)):
+        return len(numbers), 1.0
+    return len(numbers) - len(beyond), SLIPS[best]
+
+
+def _are_whole(numbers: NDArray[np.float64]) -> bool:
+    """Whether numbers, known to a few parts in a billion, are whole."""
+    return bool((np.abs(numbers - np.round(numbers)) <= ROUNDING).all())
 
 
 def find_flipped(numbers: NDArray[np.float64]) -> int:
     """Return how many numbers, the first ones, are negative and else like the others; 0 if none.
 
-    There is a gap around zero, so that a number cannot be on the wrong side by a little.
-
     >>> wages = np.repeat(np.arange(20.0, 75.0), 20)
     >>> find_flipped(np.sort(np.append(wages, -wages[::20])))
     55
     """
-    n = int(np.searchsorted(numbers, 0.0))
-    flipped, rest = -numbers[:n], numbers[n:]
-    if not FLIP_ROWS <= n <= MOST_SLIPS * len(numbers) or len(np.unique(flipped)) < SLIP_ROWS:
+    n = _count_below_zero(numbers)
+    if n < FLIP_ROWS:
         return 0
+    return n if find_distance(-numbers[:n], numbers[n:]) < SLIP_APART / np.sqrt(n) else 0
+
+
+def _count_below_zero(numbers: NDArray[np.float64]) -> int:
+    """Return how many numbers, the first ones, are negative where hardly any should; 0 if none.
+
+    They are few, not all the same, and there is a gap around zero, so that a number cannot be on
+    the wrong side by a little. Of 14,031 columns of public tables, five have such numbers.
+    """
+    n = int(np.searchsorted(numbers, 0.0))
+    if n > MOST_SLIPS * len(numbers) or len(np.unique(numbers[:n])) < BELOW_ROWS:
+        return 0
+    rest = numbers[n:]
     spread = float(np.diff(np.quantile(rest, [0.25, 0.75]))[0]) / 1.349
-    is_apart = rest[0] > 0 and rest[0] + flipped[-1] >= FLIP_GAP * spread
-    return n if is_apart and find_distance(flipped, rest) < SLIP_APART / np.sqrt(n) else 0
+    return n if rest[0] - numbers[n - 1] >= FLIP_GAP * spread > 0 else 0
 
 
 def find_fill(numbers: NDArray[np.float64], share: float = 1.0) -> float | None:
@@ -150,9 +206,7 @@ def find_fill(numbers: NDArray[np.float64], share: float = 1.0) -> float | None:
 def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
     """Whether far numbers are a group of their own: several, a wide gap away, or repeated codes."""
     coded = find_coded(numbers)
-    if find_flipped(numbers[coded[0] : coded[1]]):
-        return True
-    if find_slip(numbers[coded[0] : coded[1]])[1] > 1:
+    if find_act(numbers) or _count_below_zero(numbers[coded[0] : coded[1]]):
         return True
     if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
         return True

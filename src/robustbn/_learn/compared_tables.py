@@ -24,7 +24,7 @@ MOST_LEFT = 0.1  # share of what own tables gain, once put back: 0 where planted
 # rows depend on each other, and repeats are natural.
 MOST_REPEATS = 0.2  # share: see above
 LEAST_REPEATED = 20  # numbers of which it is known whether they are those of the row before
-FREQUENT = 0.02  # share of a column: a more frequent number, such as 0, comes again by chance
+FREQUENT = 0.02  # share of the rows at which a number begins: with more, it comes again by chance
 MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
 Places = NDArray[np.int64]
@@ -226,9 +226,10 @@ def make_repeat_tables(node: int, values: Vector, rows: Places) -> Iterator[Comp
 
 def _find_repeats(values: Vector, rows: Places) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which numbers are those of the row before, and for which that says something; (n,)."""
-    numbers, places, times = np.unique(values, return_inverse=True, return_counts=True)
-    is_rare = np.isfinite(numbers) & (times <= FREQUENT * len(values))
     before = np.append(np.nan, values[:-1])
+    numbers, places = np.unique(values, return_inverse=True)
+    times = np.bincount(places[values != before], minlength=len(numbers))  # it began
+    is_rare = np.isfinite(numbers) & (times <= FREQUENT * len(values))
     is_known = is_rare[places] & np.isfinite(before) & np.append(False, np.diff(rows) == 1)
     return is_known & (values == before), is_known
 

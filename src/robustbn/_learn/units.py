@@ -200,3 +200,13 @@ def find_one_value(here: Numbers, elsewhere: Numbers) -> float | None:
     value, share = float(values[counts.argmax()]), counts.max() / len(here)
     usual = np.count_nonzero(elsewhere == value) / len(elsewhere)
     return value if share >= ONE_VALUE[0] and usual <= ONE_VALUE[1] else None
+
+
+def has_one_step(numbers: Numbers) -> bool:
+    """Whether each of nearly all numbers differs by the same step from the one before.
+
+    >>> has_one_step(np.arange(34.0, 84.0))
+    True
+    """
+    steps, counts = np.unique(np.diff(numbers).round(9), return_counts=True)
+    return bool(steps[counts.argmax()] != 0 and counts.max() >= ONE_VALUE[0] * counts.sum())

@@ -39,6 +39,8 @@ MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 # share of a column: if more of it seem to be wrong, the rest of the row hardly tells what is right
 MANY_WRONG = 0.1
+LEAST_GAP = 20  # rows in a row from which a column is missing, to be told
+MOST_OF_GAPS = 0.8  # share of its missing values that are in these rows
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
@@ -277,8 +279,8 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
             yield Finding(
                 Kind.WRONG_CELLS,
                 WARNING if is_sure else NOTE,
-                f"{count(n, 'value')} of {as_text(name)} ({percent(rate)} of its cells) "
-                f"{'is' if n == 1 else 'are'} likely to be wrong{as_text(often)}.{worst}",
+                f"{count(n, 'value')} of {as_text(name)} {'is' if n == 1 else 'are'} likely to be "
+                f"wrong{as_text(often)}; of all of its cells, about {percent(rate)} are.{worst}",
                 0.9,
                 (name,),
                 saying.where_of(place),
@@ -358,7 +360,7 @@ def _is_clear(result: FitResult, place: Difference) -> bool:
 
 
 def _choose_rows(parts: saying.Parts) -> str:
-    """Return Python for the rows of a place, as `table.loc` takes them; all, if no column says."""
+    """Return Python for the rows of a place, as `table.loc` takes them."""
     chosen, lines = [], EVERY_ROW
     for name, first, last in parts:
         column = f"table[{name!r}]"
@@ -374,6 +376,8 @@ def _choose_rows(parts: saying.Parts) -> str:
             chosen.append(
                 f"({column}.astype(str) == {first!r})" if is_one else f"{column}.between({ends})"
             )
+    if chosen and lines != EVERY_ROW:
+        chosen.append(f"table.index.isin({lines})")
     return " & ".join(chosen) or lines
 
 
@@ -408,6 +412,45 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
         nats=place.nats,
         advice=_look_at_holes(result, columns[0]),
     )
+
+
+def find_gaps(result: FitResult) -> Iterator[Finding]:
+    """Yield the stretches of rows in which columns are missing that hardly are elsewhere.
+
+    Rows that are alike one after the other say little of a place, so comparing leaves these out.
+    """
+    judged, layout = result.judged, result.network.layout
+    if judged is None or result.settings.get("missing_is_evidence"):
+        return
+    gaps: dict[tuple[int, int], list[int]] = {}
+    told = {node for place in result.deeper.differences for node in place.missing}
+    for name in result.n_missing:
+        node = result.network.nodes.index(name)
+        is_hole = judged.drawn_codes[:, node] >= layout.cards[node]
+        ends = np.flatnonzero(np.diff(is_hole, prepend=False, append=False))
+        starts, lengths = ends[::2], ends[1::2] - ends[::2]
+        if len(starts) and node not in told:
+            k = int(lengths.argmax())
+            if lengths[k] >= max(LEAST_GAP, MOST_OF_GAPS * lengths.sum()):
+                gaps.setdefault((int(starts[k]), int(starts[k] + lengths[k]) - 1), []).append(node)
+    for (first, last), nodes in gaps.items():
+        names = [result.network.nodes[node] for node in nodes]
+        rows = judged.drawn[first], judged.drawn[last]
+        where = saying.say_parts(result, ((ROW_NUMBER, f"{rows[0]:,}", f"{rows[1]:,}"),))
+        n = int(rows[1] - rows[0]) + 1
+        yield Finding(
+            Kind.MISSING,
+            WARNING if n <= LONG * result.reading.n_read else NOTE,
+            f"{saying.having(where, 'Where ').strip()}, {saying.quote_names(names)} "
+            f"{'is' if len(names) == 1 else 'are'} missing from all {count(n, 'row')}, and hardly "
+            "elsewhere.",
+            0.8,
+            tuple(names),
+            saying.where_of(where),
+            n,
+            n * len(names),
+            advice=_look_at_holes(result, names[0]),
+        )
 
 
 def find_missing(result: FitResult) -> Iterator[Finding]:
@@ -493,6 +536,7 @@ FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_filled,
     find_codes,
     find_odd_labels,
+    find_gaps,
     find_missing,
     find_edges,
 )

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, NO_STATE, TITLE, OddValues
 from robustbn._core.far import (
+    find_act,
     find_coded,
     find_fill,
-    find_flipped,
     find_rest,
-    find_slip,
     is_apart,
     is_code,
 )
@@ -38,6 +37,7 @@ LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a m
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
 SIGN = "sign"
+POWERS = (10, 100, 1000)  # a decimal point slips by
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
 LEAST_CODE = 7  # a number that stands for a missing value among few others: -9, 99, but not 0
@@ -84,7 +84,7 @@ def _mend(
     result: FitResult, column: str, rows: NDArray[np.int64], codes: Sequence[object]
 ) -> Remedy:
     """Return what to do about values: to declare the codes among them missing, or to look."""
-    if not codes:
+    if not codes or column not in result.network.nodes:
         cells = f"[{column!r}]" if column else ""
         look = f"table{cells}.iloc[{rows[:MOST_EXAMPLES].tolist()}]"
         return Remedy("Correct these values in the source.", saying.report_command(result), look)
@@ -170,7 +170,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         values_shown = ", ".join(f"{value:g}" for value in common)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
         codes = [int(value) for value in np.unique(values[far]) if is_code(value)]
-        cause, like = _explain_far(values[order], low)
+        cause, like = _explain_far(values[order])
         seen = dict(zip(*(each.tolist() for each in (shown, times)), strict=True))
         owner = "" if like else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
         yield Finding(
@@ -190,21 +190,21 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         )
 
 
-def _explain_far(numbers: NDArray[np.float64], low: int) -> tuple[str, str]:
+def _explain_far(numbers: NDArray[np.float64]) -> tuple[str, str]:
     """Return what makes numbers far from the rest, and how they are like it then; "" if not.
 
-    Parameters
-    ----------
     numbers : of the column, increasing.
-    low : where the rest starts.
     """
-    first, last = find_coded(numbers)
-    if find_flipped(numbers[first:last]):
+    act = find_act(numbers)
+    if act is None:
+        return "far values", ""
+    if act.factor < 0:
         return SIGN, "; without the minus sign, the negative ones are distributed like them"
-    factor = find_slip(numbers[low:])[1]
-    if factor > 1:
-        return "decimal point", f"; divided by {factor:g}, they are distributed like them"
-    return "far values", ""
+    is_less = act.factor < 1
+    factor = round(1 / act.factor if is_less else act.factor)
+    how = f"{'multiplied' if is_less else 'divided'} by {factor:,}"
+    cause = "decimal point" if factor in POWERS else "unit"
+    return cause, f"; {how}, they are distributed like them"
 
 
 def find_filled(result: FitResult) -> Iterator[Finding]:

@@ -183,7 +183,9 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
         such = ""
         if ids.examples and not result.rows_hidden:
             such = f", such as {', '.join(map(as_text, ids.examples[:3]))}"
-        command = f"--id {shlex.quote(ids.column)} --ask 20"
+        command = "--ask 20"
+        if ids.column != result.reading.config.id:
+            command = f"--id {shlex.quote(ids.column)} {command}"
         if is_copy:
             command = f"--copies distrust{in_memory(result)}"
         rest = "these rows are identical" if is_copy else "these rows differ in other columns"
@@ -199,9 +201,11 @@ def find_repeated_ids(result: FitResult) -> Iterator[Finding]:
             n,
             cause="repeated ids",
             advice=Remedy(
-                "Keep one row for each identifier.",
+                "Keep one row for each identifier." if is_copy else "Compare these rows.",
                 f"{saying.base_command(result.command)} {command}",
-                f"table.drop_duplicates({ids.column!r})",
+                f"table.drop_duplicates({ids.column!r})"
+                if is_copy
+                else f"table[table.duplicated({ids.column!r}, keep=False)]",
             ),
             rows=tuple(ids.again[: saying.MOST_NUMBERED].tolist()),
         )

@@ -95,9 +95,10 @@ def say_parts(result: FitResult, parts: Parts) -> Parts:
 
 
 def find_parts(result: FitResult, rows: NDArray[np.int64]) -> Parts:
-    """Return where some rows are, by their numbers; nothing if they are everywhere."""
+    """Return where most of some rows are, by their numbers; nothing if they are everywhere."""
     origins = result.deeper.find_places(rows)
-    return say_parts(result, origins[0].parts) if origins else ()
+    most = [each for each in origins if 2 * each.n_distrusted >= len(rows)]
+    return say_parts(result, most[0].parts) if most else ()
 
 
 def where_of(parts: Parts) -> dict[str, str]:

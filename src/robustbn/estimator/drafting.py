@@ -24,7 +24,7 @@ from robustbn._networks.edges import write_edge
 from robustbn._show.progress import showing_progress
 from robustbn._tables.coded import require_rows, some
 from robustbn._tables.table import read_table
-from robustbn.exceptions import DataError, NetworkError, SettingError, UnknownSettingError
+from robustbn.exceptions import DataError, SettingError, UnknownSettingError
 from robustbn.network import BayesianNetwork
 from robustbn.states import FoundStates, states_from
 
@@ -133,10 +133,6 @@ class Draft:
         path : str or path-like
             The file to write.
         """
-        if not self.edges:
-            raise NetworkError(
-                f"{self.where}: no two columns depend on each other, so there is no edge to write."
-            )
         lines = ["parent,child", *(write_edge(edge.parent, edge.child) for edge in self.edges)]
         lines += [write_edge("", name) for name in self.alone]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -53,6 +53,7 @@ from robustbn._learn.units import (
     find_one_state,
     find_one_value,
     find_stand_in,
+    has_one_step,
     name_unit,
 )
 from robustbn._rows.memory import find_holed, load_codes, load_rows
@@ -339,7 +340,7 @@ class RowsAtHand(Deeper):
 def _find_sorted(
     drawn: NDArray[np.int64], numbers: Mapping[int, Vector], context: Sequence[ContextColumn]
 ) -> Iterator[Difference]:
-    """Yield the stretches of rows over which a column seems to have been sorted by itself.
+    """Yield stretches of rows over which a column was sorted by itself, or filled with a series.
 
     Parameters
     ----------
@@ -352,6 +353,9 @@ def _find_sorted(
             rows = np.arange(run.rows[0], run.rows[-1] + 1)
             first, last = (context[column].codes[k] for k in (rows[0], rows[-1]))
             way = "ascend" if run.is_ascending else "descend"
+            cause = "sorted", f"all values {way}, as if this column was sorted by itself"
+            if has_one_step(values[run.rows]):
+                cause = "series", f"all values {way} by the same step, as if a series was filled in"
             yield Difference(
                 ((ROW_NUMBER, f"{drawn[rows[0]]:,}", f"{drawn[rows[-1]]:,}"),),
                 (node,),
@@ -361,7 +365,7 @@ def _find_sorted(
                 run.nats,
                 run.size,
                 (GroupRun(column, int(first), int(last)),),
-                ((node, "sorted", f"all values {way}, as if this column was sorted by itself"),),
+                ((node, *cause),),
             )
 
 

@@ -207,7 +207,7 @@ def test_numbers_with_a_minus_sign_too_many_are_far_unless_some_are_near_zero():
     assert is_apart(numbers, 50, len(numbers))
     changes = np.sort(np.append(wages - 10, -wages[:50] + 10))
     assert not find_flipped(np.sort(np.random.default_rng(1).normal(1.5, 1.0, 2000)))
-    assert not find_flipped(np.sort(np.append(changes, [0.0, 0.1])))
+    assert not find_flipped(np.sort(np.append(changes, [-0.1, 0.1])))
     assert not find_flipped(np.sort(np.append(wages, -wages[:50] / 4)))
 
 
