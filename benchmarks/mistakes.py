@@ -267,6 +267,16 @@ def decimal_point(
     return Planted(frame, (table.unit,), (), names)
 
 
+def mixed_units(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Enter some numbers in pounds, and the others in kilograms."""
+    rows = rng.choice(len(frame), max(int(share * len(frame)), 5), replace=False)
+    frame[table.unit] = frame[table.unit].astype(float)
+    frame.loc[rows, table.unit] *= 2.2046
+    return Planted(frame, (table.unit,), (), (("wrong cells", "unit"), ("rows", "unit")))
+
+
 def reversed_labels(
     table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
 ) -> Planted:
@@ -311,6 +321,7 @@ MISTAKES: dict[str, Plant] = {
     "truncated": truncated,
     "entered twice": entered_twice,
     "decimal point": decimal_point,
+    "mixed units": mixed_units,
     "reversed labels": reversed_labels,
     "misaligned": misaligned,
 }

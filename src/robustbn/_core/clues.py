@@ -14,6 +14,7 @@ NO_STATE, NO_NUMBER, NO_DATE = "no state", "no number", "no date"
 DECLARED, TITLE = "declared missing", "repeated header"
 MOST_NUMBERS = 2**20  # row numbers that are kept for each kind of odd value: 8 MB
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits mixed: joins prints in their order
+SIGN, POINT, UNIT = "sign", "decimal point", "unit"  # what makes numbers others
 MOST_EXAMPLES = 1_000  # different odd values of a column that are counted
 
 
@@ -98,13 +99,33 @@ class RepeatedPairs:
 class Swap:
     """Two columns that seem to be exchanged in some rows."""
 
-    nodes: tuple[int, int]  # numbers of the two nodes
+    nodes: tuple[int, ...]  # numbers of the nodes
     share: float  # of the rows
     gain: float  # in nats, after paying for it
-    odds: float  # mean log-odds of the swapped rows, each by itself
+    odds: float  # mean log-odds of these rows, each by itself
     chances: NDArray[np.float64]  # probability of each row; shape (n,)
     # the place at which they are, if that is what they have in common: column, first, last value
     parts: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What makes numbers others: `centre + factor * (number - centre)`."""
+
+    factor: float
+    name: str  # of the mistake, or of the two units
+    centre: float = 0.0
+
+    def undo(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the numbers that were scaled to these."""
+        return self.centre + (values - self.centre) / self.factor
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Swap):
+    """A column whose numbers seem to be scaled in some rows."""
+
+    scale: Scale = Scale(1.0, "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -309,9 +309,9 @@ def _rank_within(configs: Places, values: Vector) -> Vector:
 
 def _fit(counts: Vector, sums: Vector) -> Vector:
     """Return the log-likelihood of tables of their own: `sum c log c - sum C log C`; shape (k,)."""
-    fitted: Vector = _xlogx(counts).sum(axis=-1) - _xlogx(sums).sum(axis=-1)
-    return fitted
+    return _sum_xlogx(counts) - _sum_xlogx(sums)
 
 
-def _xlogx(values: Vector) -> Vector:
-    return values * np.log(np.maximum(values, 1.0))
+def _sum_xlogx(values: Vector) -> Vector:
+    total: Vector = np.einsum("...j,...j->...", values, np.log(np.maximum(values, 1.0)))
+    return total

@@ -66,7 +66,7 @@ def may_gain(odds: NDArray[np.floating]) -> Flags:
 def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pairs: Pairs) -> Odds:
     """Return the log-odds of each row to be swapped, if none is, for every pair; shape (P, n).
 
-    They are those of `Pair.weigh`, and 0 where a row misses one of the two columns.
+    They are those of `Act.weigh`, and 0 where a row misses one of the two columns.
     """
     states = np.asfortranarray(codes, np.int32)
     shown = {
@@ -97,7 +97,7 @@ def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pai
         of_node.setdefault(one, []).append((p, 0, other))
         of_node.setdefault(other, []).append((p, 1, one))
     for family in layout.families:
-        table = _Family.of(layout, codes, family)
+        table = Family.of(layout, codes, family)
         for node in (node for node in family if node in of_node):
             numbers, places, others = (np.array(each) for each in zip(*of_node[node], strict=True))
             alone = ~np.isin(others, family)
@@ -129,7 +129,7 @@ def _weigh_edge(
 
 
 @dataclass(frozen=True, eq=False)
-class _Family:
+class Family:
     """The table of a family, of rows as they are.
 
     Parameters
@@ -148,7 +148,7 @@ class _Family:
     strides: Mapping[int, np.int32]
 
     @classmethod
-    def of(cls, layout: Layout, codes: Codes, family: Sequence[int]) -> _Family:
+    def of(cls, layout: Layout, codes: Codes, family: Sequence[int]) -> Family:
         """Count the table of a family."""
         cards = [layout.cards[i] for i in family]
         size = prod(cards)

@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import Swap
+from robustbn._core.clues import Scale, Swap
 from robustbn._core.config import CEILING
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import ContextColumn
@@ -31,8 +32,8 @@ from robustbn._core.row_model import logistic
 from robustbn._learn.compared_places import LEAST_OTHERS, ContextPlaces, gather_places
 from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
 from robustbn._learn.gain import find_gain
-from robustbn._learn.swap_screen import SCREENED, may_gain, screen_pairs
-from robustbn._learn.swaps import Column, Pair, Places, list_numbers, put_back
+from robustbn._learn.swap_screen import SCREENED, SHARES, may_gain, screen_pairs
+from robustbn._learn.swaps import Act, Column, Places, list_numbers, put_back
 
 MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
@@ -73,7 +74,7 @@ def find_swaps(
     few_places = [replace(each, codes=each.codes[some]) for each in places]
     share = len(codes[some]) / max(len(codes), 1)
     least = [share * (LEAST_GAIN + _pay_for(each, n_pairs * len(places))) for each in places]
-    few = codes[some], _take(columns, some), pairs, is_good[some]
+    few = codes[some], take(columns, some), pairs, is_good[some]
     screened = screen_pairs(layout, *few, few_places, least)
     found = list[Swap]()
     for nodes, may_be_rows, may_be_places in zip(pairs, *screened, strict=True):
@@ -82,27 +83,28 @@ def find_swaps(
             at_places += _find_places(layout, codes, columns, nodes, places, n_pairs)
         found += at_places
         if may_be_rows and not at_places:
-            good = Pair.of(layout, codes[is_good], _take(columns, is_good), nodes)
-            swap = _find_rows(good, is_good, n_pairs)
-            if swap is not None and _is_clean(
+            good = Act.swap(layout, codes[is_good], take(columns, is_good), nodes)
+            swap = find_rows(good, is_good, n_pairs) if may_gain(good.weigh()) else None
+            if swap is not None and is_clean(
                 layout, codes, columns, nodes, np.flatnonzero(swap.chances > 0.5), columns
             ):
                 found.append(swap)
     return sorted(found, key=lambda swap: -swap.gain)
 
 
-def _is_clean(
+def is_clean(
     layout: Layout,
     codes: Codes,
     columns: Mapping[int, Column],
-    nodes: tuple[int, int],
+    nodes: tuple[int, ...],
     inside: Places,
     compared: Collection[int],
+    scale: Scale | None = None,
 ) -> bool:
-    """Return whether some rows are as the others, once two columns are put back in them.
+    """Return whether some rows are as the others, once columns are put back in them.
 
-    Rows that were swapped here and there are like the others in all columns; a natural kind of
-    rows, which a swap makes likelier, differs in more than two of them.
+    Rows to which something was done here and there are like the others in all columns; a natural
+    kind of rows, which an act makes likelier, differs in more than those that it changes.
 
     Parameters
     ----------
@@ -110,12 +112,14 @@ def _is_clean(
     """
     own, left = (
         find_own_gain(layout, some, list_numbers(every), compared, inside)
-        for some, every in ((codes, columns), put_back(codes, columns, nodes, inside))
+        for some, every in ((codes, columns), put_back(codes, columns, nodes, inside, scale))
     )
     return left <= MOST_LEFT * own
 
 
-def _take(columns: Mapping[int, Column], rows: slice | NDArray[np.bool_]) -> dict[int, Column]:
+def take(
+    columns: Mapping[int, Column], rows: slice | Places | NDArray[np.bool_]
+) -> dict[int, Column]:
     """Return the columns of some rows."""
     return {node: replace(each, values=each.values[rows]) for node, each in columns.items()}
 
@@ -123,32 +127,43 @@ def _take(columns: Mapping[int, Column], rows: slice | NDArray[np.bool_]) -> dic
 # --- rows here and there --------------------------------------------------------------------------
 
 
-def _find_rows(pair: Pair, is_good: NDArray[np.bool_], n_tried: int) -> Swap | None:
-    """Return what swapping two columns in some rows explains, if that is clear."""
-    n = len(pair.never)
+def find_rows(act: Act, is_good: NDArray[np.bool_], n_tried: int) -> Swap | None:
+    """Return what an act on some rows explains, if that is clear.
+
+    Parameters
+    ----------
+    act : on those of some rows that are good.
+    n_tried : how many acts are tried.
+    """
+    n = len(act.never)
     if not n:
         return None
-    if not may_gain(pair.weigh()):
-        return None
-    # to start from, rows are swapped whose values are more usual in the other column
-    who, share, odds = np.zeros(n), 0.5, pair.weigh(parts=pair.alone)
-    for _ in range(MOST_STEPS):
-        before, who = who, (odds > np.log((1 - share) / share)).astype(np.float64)
-        share = float(np.clip(who.mean(), 0.5 / n, 0.5))
-        if np.array_equal(before, who):
-            break
-        odds = pair.weigh(who)
-    told = pair.find_evidence(who)
-    told += n * (share * np.log(share) + (1 - share) * np.log1p(-share))
+    # to start from, rows are changed whose values are more usual once they are put back: in their
+    # columns alone, or beside the rest of their rows
+    starts = (act.weigh(parts=act.alone), 0.5), (act.weigh(), SHARES[-1])
+    told, share, odds = max((_fit_rows(act, *start) for start in starts), key=itemgetter(0))
     gain = float(find_gain(told, 1, n, n_tried))
     chances = logistic(odds + np.log(share / (1 - share))).astype(np.float64)
     clear = float(chances @ chances) / max(float(chances.sum()), 1e-9)
     if gain < LEAST_GAIN or clear < CLEAR or share > CEILING:
         return None
     of_all = np.zeros(len(is_good))
-    of_all[np.flatnonzero(is_good)[pair.is_there]] = chances
+    of_all[np.flatnonzero(is_good)[act.is_there]] = chances
     odds_there = float(chances @ odds / chances.sum())
-    return Swap(pair.nodes, float(of_all.mean()), gain, odds_there, of_all)
+    return Swap(act.nodes, float(of_all.mean()), gain, odds_there, of_all)
+
+
+def _fit_rows(act: Act, odds: Vector, share: float) -> tuple[float, float, Vector]:
+    """Return the evidence for an act on some rows, their share, and the log-odds of all."""
+    n, who = len(odds), np.zeros(len(odds))
+    for _ in range(MOST_STEPS):
+        before, who = who, (odds > np.log((1 - share) / share)).astype(np.float64)
+        share = float(np.clip(who.mean(), 0.5 / n, 0.5))
+        if np.array_equal(before, who):
+            break
+        odds = act.weigh(who)
+    told = act.find_evidence(who) + n * (share * np.log(share) + (1 - share) * np.log1p(-share))
+    return told, share, odds
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -164,7 +179,7 @@ def _find_places(
 ) -> Iterator[Swap]:
     """Yield the places at which two columns are swapped, and nothing else is."""
     for _ in range(MOST_PLACES):
-        pair = Pair.of(layout, codes, columns, nodes)
+        pair = Act.swap(layout, codes, columns, nodes)
         there = [each.take(pair.is_there) for each in places]
         odds = pair.weigh()
         told = [each.find_best(odds)[0] - _pay_for(each, n_pairs * len(places)) for each in there]
@@ -176,7 +191,7 @@ def _find_places(
         if gain < LEAST_GAIN or 2 * np.count_nonzero(who) > len(who):
             return
         inside = np.flatnonzero(pair.is_there)[who]
-        if not _is_clean(layout, codes, columns, nodes, inside, nodes):
+        if not is_clean(layout, codes, columns, nodes, inside, nodes):
             return
         chances = np.zeros(len(codes))
         chances[inside] = 1.0
@@ -194,7 +209,7 @@ def _pay_for(place: ContextPlaces, n_columns: int) -> float:
 
 
 def _find_place(
-    pair: Pair, places: Sequence[ContextPlaces]
+    pair: Act, places: Sequence[ContextPlaces]
 ) -> tuple[ContextPlaces, tuple[int, int], Vector]:
     """Return where two columns are most likely to be swapped, its ends, and the log-odds of all.
 
@@ -210,7 +225,7 @@ def _find_place(
     return places[k], ends, odds
 
 
-def _weigh_place(pair: Pair, place: ContextPlaces, ends: tuple[int, int], odds: Vector) -> float:
+def _weigh_place(pair: Act, place: ContextPlaces, ends: tuple[int, int], odds: Vector) -> float:
     """Return the evidence for a swap at a place, as far as log-odds elsewhere can be believed."""
     counts = place.sum(np.ones(len(odds)))
     sums, rows = place.list_others(place.sum(odds)[:, None], counts, *ends)

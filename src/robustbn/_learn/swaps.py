@@ -1,7 +1,7 @@
-"""The density of a row in which the values of two columns were exchanged.
+"""The density of a row to whose values something was done: two of them exchanged, or one scaled.
 
-A swapped row is a good row under a one-to-one map of its values, so its density is known: that of
-the row with the two values put back. For numbers that are cut into intervals the map is of the
+Such a row is a good row under a one-to-one map of its values, so its density is known: that of
+the row with its values put back. For numbers that are cut into intervals the map is of the
 numbers, not of the intervals, so a number's density is
 
     P(interval | parents) h(number) / P(interval),
@@ -9,6 +9,10 @@ numbers, not of the intervals, so a number's density is
 h being a histogram of the column that is fine enough for both. Labels are their own histogram; a
 label that is no state of the other column was not swapped. All tables and histograms are
 those of the rows with their values put back; the evidence has them integrated out.
+
+Scaled numbers are `c + f (number - c)`: another unit, a decimal point that slipped, a wrong sign.
+Their histogram has intervals of equal length in `log |number - c|`, an integer number of them in
+`log |f|`: then the numbers of an interval are those of another one, scaled.
 """
 
 from __future__ import annotations
@@ -20,12 +24,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.clues import Scale
 from robustbn._core.dirichlet import JEFFREYS, log_gamma
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.protocols import Vector
 
 FINE = 64  # intervals of the histograms, as many of the numbers of both columns in each
 NEVER = -1e3  # log-odds of a swap that no row can show
+
+OFF_EDGES = 0.37  # of an interval: round numbers lie inside one
 
 Places = NDArray[np.int64]
 
@@ -85,33 +92,49 @@ Column = Numbers | Labels
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
-    """Two columns, and what exchanging their values changes in the density of each row."""
+class Act:
+    """What putting back the values of one or two columns changes in the density of each row."""
 
-    nodes: tuple[int, int]
-    is_there: NDArray[np.bool_]  # which rows show both columns; n of them
+    nodes: tuple[int, ...]
+    is_there: NDArray[np.bool_]  # which rows show these columns; n of them
     parts: Sequence[_Part]  # the factors of the density that change
-    alone: Sequence[_Part]  # the densities of both columns alone: they say where to start
-    never: Vector  # `NEVER` for rows that cannot be swapped, 0 for others; shape (n,)
+    alone: Sequence[_Part]  # the densities of the columns alone: they say where to start
+    never: Vector  # `NEVER` for rows that the act cannot have made, 0 for others; shape (n,)
 
     @classmethod
-    def of(
+    def swap(
         cls, layout: Layout, codes: Codes, columns: Mapping[int, Column], nodes: tuple[int, int]
-    ) -> Pair:
-        """Return a pair of columns of some rows."""
+    ) -> Act:
+        """Return the exchange of two columns of some rows."""
         is_there = np.isfinite(columns[nodes[0]].values) & np.isfinite(columns[nodes[1]].values)
         if not is_there.any():
             return cls(nodes, is_there, [], [], np.zeros(0))
         one, other = (replace(columns[i], values=columns[i].values[is_there]) for i in nodes)
         fine, read = _refine(one, other), (_swap(one, other.values), _swap(other, one.values))
-        parts = list(_list_parts(layout, codes[is_there], nodes, read))
+        parts = list(_list_parts(layout, codes[is_there], dict(zip(nodes, read, strict=True))))
+        if not any(f[-1] in nodes and {*nodes} <= {*f} for f in layout.families):
+            parts += _join(*read)
         if fine:
             parts += [*fine, *_divide_by(read)]
         cannot = (one.read(other.values) < 0) | (other.read(one.values) < 0)
         return cls(nodes, is_there, parts, fine or read, np.where(cannot, NEVER, 0.0))
 
+    @classmethod
+    def scale(
+        cls, layout: Layout, codes: Codes, columns: Mapping[int, Column], node: int, scale: Scale
+    ) -> Act:
+        """Return the scaling of a column of numbers of some rows."""
+        is_there = np.isfinite(columns[node].values)
+        column = replace(columns[node], values=columns[node].values[is_there])
+        if not len(column.values):
+            return cls((node,), is_there, [], [], np.zeros(0))
+        fine, read = scale_alone(column.values, scale), _swap(column, scale.undo(column.values))
+        parts = [*_list_parts(layout, codes[is_there], {node: read}), fine, *_divide_by([read])]
+        is_fixed = column.values == scale.centre
+        return cls((node,), is_there, parts, [fine], np.where(is_fixed, NEVER, 0.0))
+
     def weigh(self, who: Vector | None = None, parts: Sequence[_Part] | None = None) -> Vector:
-        """Return the log-odds of each row to be swapped, given who is; None: nobody.
+        """Return the log-odds of each row to be changed, given who is; None: nobody.
 
         Of all factors, or of some.
         """
@@ -138,13 +161,17 @@ def list_numbers(columns: Mapping[int, Column]) -> dict[int, Vector]:
 
 
 def put_back(
-    codes: Codes, columns: Mapping[int, Column], nodes: tuple[int, int], rows: Places
+    codes: Codes,
+    columns: Mapping[int, Column],
+    nodes: tuple[int, ...],
+    rows: Places,
+    scale: Scale | None = None,
 ) -> tuple[Codes, dict[int, Column]]:
-    """Return the rows with the values of two columns exchanged in some of them."""
+    """Return the rows with two columns exchanged, or one scaled back, in some of them."""
     codes, mended = codes.copy(), {**columns}
-    for node, other in (nodes, nodes[::-1]):
-        values = columns[node].values.copy()
-        values[rows] = columns[other].values[rows]
+    for node, source in zip(nodes, nodes[::-1], strict=True):
+        values, found = columns[node].values.copy(), columns[source].values[rows]
+        values[rows] = found if scale is None else scale.undo(found)
         codes[rows, node] = columns[node].read(values[rows])
         mended[node] = replace(columns[node], values=values)
     return codes, mended
@@ -198,27 +225,27 @@ class _Part:
         return counts[:-1].reshape(-1, self.card)
 
 
-def _list_parts(
-    layout: Layout, codes: Codes, pair: tuple[int, int], read: tuple[_Part, _Part]
-) -> Iterator[_Part]:
-    """Yield the factors of the states that swapping two columns changes.
+def _list_parts(layout: Layout, codes: Codes, read: Mapping[int, _Part]) -> Iterator[_Part]:
+    """Yield the factors of the families of some columns, whose states change.
 
     Parameters
     ----------
-    read : the states of both columns.
+    read : the states of these columns.
     """
-    one, other = read
-    swapped = codes.copy()
-    swapped[:, pair[0]], swapped[:, pair[1]] = one.swapped, other.swapped
+    changed = codes.copy()
+    for node, part in read.items():
+        changed[:, node] = part.swapped
     for family in layout.families:
-        if {*family} & {*pair}:
-            cells = [_find_cells(layout, each, family) for each in (codes, swapped)]
+        if {*family} & {*read}:
+            cells = [_find_cells(layout, each, family) for each in (codes, changed)]
             yield _Part(cells[0], cells[1], layout.cards[family[-1]])
-    if not any(family[-1] in pair and {*pair} <= {*family} for family in layout.families):
-        # an edge that the network lacks would look like a swap
-        as_is = one.as_is * other.card + other.as_is
-        yield _Part(as_is, one.swapped * other.card + other.swapped, one.card * other.card)
-        yield from _divide_by(read)
+
+
+def _join(one: _Part, other: _Part) -> Iterator[_Part]:
+    """Yield the factors of an edge of two columns: one that the network lacks looks like a swap."""
+    as_is = one.as_is * other.card + other.as_is
+    yield _Part(as_is, one.swapped * other.card + other.swapped, one.card * other.card)
+    yield from _divide_by((one, other))
 
 
 def _divide_by(parts: Sequence[_Part]) -> Iterator[_Part]:
@@ -243,6 +270,25 @@ def _swap(column: Column, values: Vector) -> _Part:
     """Return the factor of a column alone, in exchange for some values; those it can read."""
     as_is, swapped = column.read(column.values), column.read(values)
     return _Part(as_is, np.where(swapped < 0, as_is, swapped), column.card)
+
+
+def scale_alone(values: Vector, scale: Scale) -> _Part:
+    """Return the factor of a column of numbers alone, as they are and scaled back."""
+    apart = values - scale.centre
+    is_apart = apart != 0
+    sizes = np.log(np.abs(apart, where=is_apart, out=np.ones_like(apart)))
+    low, high = float(sizes.min()), float(sizes.max())
+    step, n_steps = max(high - low, 1.0) / FINE, 0
+    if abs(scale.factor) != 1:
+        length = np.log(abs(scale.factor))
+        n_steps = max(round(abs(length) / step), 1) * int(np.sign(length))
+        step = length / n_steps
+    places = np.floor((sizes - low) / step + OFF_EDGES).astype(np.int64)
+    both = np.stack([places, places - n_steps])
+    both += 1 - both.min()
+    signs = np.stack([apart > 0, scale.factor * apart > 0])
+    cells = np.where(is_apart, 2 * both + signs, 0)
+    return _Part(cells[0], cells[1], int(cells.max()) + 1)
 
 
 def _find_cells(layout: Layout, codes: Codes, family: Sequence[int]) -> Places:

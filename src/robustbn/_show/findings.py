@@ -22,6 +22,7 @@ from robustbn._show.odd_values import (
     find_far,
     find_filled,
     find_odd_labels,
+    find_scaled,
     find_unreadable,
 )
 from robustbn._show.repeated import find_repeated_ids, find_repeated_rows
@@ -35,7 +36,6 @@ MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
 # nats: swaps that nobody made had 5.3 and 7.0 in 16 real tables, planted ones 4.4 to 16
 SURE_SWAP = 9.0
 EVERY_ROW = "slice(None)"  # in Python
-MOST_EXAMPLES = 3  # rows of a swap that are told, the surest
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 # share of a column: if more of it seem to be wrong, the rest of the row hardly tells what is right
 MANY_WRONG = 0.1
@@ -81,10 +81,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
         columns = [result.network.nodes[node] for node in swap.nodes]
         n = max(round(swap.share * result.n_rows), 1)
         parts = saying.say_parts(result, swap.parts)
-        rows: list[int] = []
-        if result.judged is not None:
-            surest = np.argsort(-swap.chances, kind="stable")[:MOST_EXAMPLES]
-            rows = np.sort(result.judged.drawn[surest]).tolist()
+        rows, examples = saying.name_surest(result, swap.chances)
         what = f"he values of {saying.quote_names(columns)} appear to be swapped"
         python = f"table.iloc[{rows}][{columns}]"
         if parts:
@@ -95,12 +92,8 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
                 back = f"table.loc[{some}, {columns[::-1]}].to_numpy()"
                 python = f"table.loc[{some}, {columns}] = {back}"
         else:
-            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)})"
+            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)}){examples}"
             look = f"Compare {' and '.join(columns)} in these rows with their source."
-            if rows and not result.rows_hidden:
-                is_file = saying.has_lines(result)
-                numbers = ", ".join(f"{row + saying.LINE_OF_ROW * is_file:,}" for row in rows)
-                said += f", for example in {'lines' if is_file else 'rows'} {numbers}"
         yield Finding(
             Kind.ROWS,
             ERROR if parts or swap.odds >= SURE_SWAP else WARNING,
@@ -533,6 +526,7 @@ FINDERS: tuple[Callable[[FitResult], Iterable[Finding]], ...] = (
     find_differing,
     find_unreadable,
     find_far,
+    find_scaled,
     find_filled,
     find_codes,
     find_odd_labels,

@@ -295,10 +295,11 @@ def _count_pair(
     seen = np.bincount(u * m + v, trust, n * m).reshape(n, m).astype(np.float64)
     strides = np.array(layout.strides[child])
     first = layout.cell_start[child] + wide[:, layout.families[child]] @ strides - v
-    given, place = np.unique(np.stack([u, first]), axis=1, return_inverse=True)
-    weight = np.bincount(place.ravel(), trust, given.shape[1])
+    given, place = np.unique(u * layout.n_cells + first, return_inverse=True)
+    weight = np.bincount(place, trust, len(given))
     expected = np.zeros((n, m))
-    for (state, cell), w in zip(given.T.tolist(), weight.tolist(), strict=True):
+    for both, w in zip(given.tolist(), weight.tolist(), strict=True):
+        state, cell = divmod(both, layout.n_cells)
         expected[state] += w * network.probabilities[cell : cell + m]
     return seen, expected
 

@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import DECLARED, NO_DATE, NO_NUMBER, NO_STATE, TITLE, OddValues
+from robustbn._core.clues import (
+    DECLARED,
+    NO_DATE,
+    NO_NUMBER,
+    NO_STATE,
+    POINT,
+    SIGN,
+    TITLE,
+    UNIT,
+    OddValues,
+    Scale,
+)
 from robustbn._core.far import (
     find_act,
     find_coded,
@@ -36,7 +47,6 @@ MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody read
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
-SIGN = "sign"
 POWERS = (10, 100, 1000)  # a decimal point slips by
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
@@ -190,6 +200,68 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         )
 
 
+def find_scaled(result: FitResult) -> Iterator[Finding]:
+    """Yield the columns whose numbers seem to be scaled in some rows, unless that is told already.
+
+    It is if they are far from the others, or those of one place.
+    """
+    if not result.deeper.scaled:
+        return
+    told = {
+        result.network.nodes[node]
+        for place in result.deeper.differences
+        for node, cause, _ in place.causes
+        if cause == UNIT
+    }
+    told |= {each.columns[0] for each in find_far(result) if each.cause in (POINT, UNIT, SIGN)}
+    for each in result.deeper.scaled:
+        [node] = (result.network.nodes[node] for node in each.nodes)
+        if node in told or result.judged is None:
+            continue
+        n = max(round(each.share * result.n_rows), 1)
+        parts = saying.find_parts(result, result.judged.drawn[each.chances > 1 / 2])
+        rows, examples = saying.name_surest(result, each.chances)
+        cause, how, back = _undo(each.scale, f"table.loc[table.index[{rows}], {node!r}]")
+        yield Finding(
+            Kind.WRONG_CELLS,
+            WARNING,
+            f"About {count(n, 'value')} of {as_text(node)} ({percent(each.share)}) {how}"
+            f"{examples}.{saying.having(parts, ' They')}",
+            float(1 / (1 + np.exp(-min(each.gain, 40.0)))),
+            (node,),
+            saying.where_of(parts),
+            n,
+            n,
+            each.gain,
+            cause=cause,
+            advice=Remedy(
+                f"Compare {as_text(node)} in these rows with its source.",
+                saying.report_command(result),
+                back,
+            ),
+            rows=tuple(rows),
+        )
+
+
+def _undo(scale: Scale, numbers: str) -> tuple[str, str, str]:
+    """Return the cause of scaled numbers, what it means in words, and Python that puts them back.
+
+    numbers : that are put back, in Python.
+    """
+    fit = "they fit the rest of their rows"
+    if scale.name == SIGN:
+        return SIGN, f"seem to have a wrong sign: without it, {fit}", f"{numbers} *= -1"
+    is_less = abs(scale.factor) < 1
+    factor = 1 / scale.factor if is_less else scale.factor
+    sign, how = ("*", "multiplied") if is_less else ("/", "divided")
+    way, back = f"{how} by {factor:g}", f"{numbers} {sign}= {factor:g}"
+    if scale.centre:
+        way, back = "converted", f"{numbers} = ({numbers} + 40) {sign} {factor:g} - 40"
+    if scale.name == POINT:
+        return POINT, f"seem to have a decimal point in the wrong place: {way}, {fit}", back
+    return UNIT, f"seem to be in another unit ({scale.name}): {way}, {fit}", back
+
+
 def _explain_far(numbers: NDArray[np.float64]) -> tuple[str, str]:
     """Return what makes numbers far from the rest, and how they are like it then; "" if not.
 
@@ -203,7 +275,7 @@ def _explain_far(numbers: NDArray[np.float64]) -> tuple[str, str]:
     is_less = act.factor < 1
     factor = round(1 / act.factor if is_less else act.factor)
     how = f"{'multiplied' if is_less else 'divided'} by {factor:,}"
-    cause = "decimal point" if factor in POWERS else "unit"
+    cause = POINT if factor in POWERS else UNIT
     return cause, f"; {how}, they are distributed like them"
 
 

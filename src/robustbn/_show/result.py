@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import FoundCells
-from robustbn._core.clues import Swap
+from robustbn._core.clues import Scaled, Swap
 from robustbn._core.config import is_same
 from robustbn._core.documents import VERSIONS
 from robustbn._core.expansion import standard_errors
@@ -82,6 +82,11 @@ class Deeper:
     @cached_property
     def swaps(self) -> list[Swap]:
         """The columns whose values were exchanged in some rows."""
+        return []
+
+    @cached_property
+    def scaled(self) -> list[Scaled]:
+        """The columns whose numbers are scaled in some rows."""
         return []
 
     @cached_property

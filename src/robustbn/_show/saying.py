@@ -25,6 +25,7 @@ OUTPUTS = frozenset(
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
 LINE_OF_ROW = 2  # line of row 0 of a text file: the header is the first
+MOST_EXAMPLES = 3  # rows to which something was done, that are told
 MOST_NUMBERED = 200  # rows that a finding knows by their numbers
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
 
@@ -92,6 +93,16 @@ def say_parts(result: FitResult, parts: Parts) -> Parts:
         else:
             said.append((name, first, last))
     return tuple(said)
+
+
+def name_surest(result: FitResult, chances: NDArray[np.float64]) -> tuple[list[int], str]:
+    """Return the rows to which something was done most surely, and the same in words."""
+    if result.judged is None or result.rows_hidden:
+        return [], ""
+    surest = np.argsort(-chances, kind="stable")[:MOST_EXAMPLES]
+    rows = np.sort(result.judged.drawn[surest]).tolist()
+    numbers = ", ".join(f"{row + LINE_OF_ROW * has_lines(result):,}" for row in rows)
+    return rows, f", for example in {'lines' if has_lines(result) else 'rows'} {numbers}"
 
 
 def find_parts(result: FitResult, rows: NDArray[np.int64]) -> Parts:

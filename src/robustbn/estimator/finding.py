@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from robustbn._core.clues import NumberRows, Swap
+from robustbn._core.clues import NumberRows, Scaled, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
@@ -44,6 +44,7 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
+from robustbn._learn.scaled import find_scaled
 from robustbn._learn.sorted_runs import find_sorted_runs
 from robustbn._learn.swap_search import find_swaps
 from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
@@ -287,6 +288,13 @@ class RowsAtHand(Deeper):
             judged.drawn_trust >= DOUBT,
             [ContextColumn(each.groups, each.codes[judged.drawn]) for each in self.list_context()],
         )
+
+    @cached_property
+    def scaled(self) -> list[Scaled]:
+        """The columns whose numbers are scaled in some rows, in an even sample of rows."""
+        judged, columns = self._judged, self._find_columns()
+        is_good = judged.drawn_trust >= DOUBT
+        return find_scaled(self._network.layout, judged.drawn_codes, columns, is_good)
 
     @cached_property
     def differences(self) -> list[Difference]:

@@ -10,7 +10,7 @@ import robustbn
 from robustbn import BayesianNetwork
 from robustbn._learn import swap_search
 from robustbn._learn.swap_screen import weigh_pairs
-from robustbn._learn.swaps import Labels, Numbers, Pair
+from robustbn._learn.swaps import Act, Labels, Numbers
 
 N_ROWS = 4_000
 
@@ -239,7 +239,7 @@ def test_all_pairs_are_weighed_at_once_as_each_is_by_itself():
     pairs = [(0, 1), (2, 3), (2, 4), (3, 4)]
     odds = weigh_pairs(network.layout, codes, columns, pairs)
     for pair, found in zip(pairs, odds, strict=True):
-        expected = Pair.of(network.layout, codes, columns, pair).weigh()
+        expected = Act.swap(network.layout, codes, columns, pair).weigh()
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
