@@ -410,7 +410,9 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
         saying.where_of(parts),
         place.n_rows,
         nats=place.nats,
-        advice=_look_at_holes(result, columns[0]),
+        advice=_look_at_holes(
+            result, f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].isna().mean()"
+        ),
     )
 
 
@@ -449,7 +451,7 @@ def find_gaps(result: FitResult) -> Iterator[Finding]:
             saying.where_of(where),
             n,
             n * len(names),
-            advice=_look_at_holes(result, names[0]),
+            advice=_look_at_holes(result),
         )
 
 
@@ -467,11 +469,16 @@ def find_missing(result: FitResult) -> Iterator[Finding]:
                 (node,),
                 n_rows=n,
                 n_cells=n,
-                advice=_look_at_holes(result, node),
+                advice=_look_at_holes(result),
             )
 
 
-def _look_at_holes(result: FitResult, node: str) -> Remedy:
+def _look_at_holes(result: FitResult, look: str = "") -> Remedy:
+    """Return what to do about holes; `look` shows them, if missingness is evidence already."""
+    if result.settings.get("missing_is_evidence"):
+        return Remedy(
+            "Check why these values are missing there.", saying.report_command(result), look
+        )
     return Remedy(
         "If the value itself is why it is missing, treat missingness as evidence.",
         f"{saying.base_command(result.command)} --missing-is-evidence",
