@@ -81,6 +81,7 @@ def test_pounds_at_one_site_for_some_months_are_an_error_with_place_and_unit(tmp
     frame.loc[is_bad, "weight"] = (frame.loc[is_bad, "weight"] * 2.2046).round(1)
     first = serious(look_at(frame, tmp_path))[0]
     assert (first.kind, first.severity, first.cause) == ("column differs", "error", "unit")
+    assert "convert them to that of the others" in first.advice.say
     assert first.columns[0] == "weight"
     assert first.where["site"] == "north"
     assert "pounds and kilograms" in first.sentence

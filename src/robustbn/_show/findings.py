@@ -41,6 +41,7 @@ SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so
 MANY_WRONG = 0.1
 LEAST_GAP = 20  # rows in a row from which a column is missing, to be told
 MOST_OF_GAPS = 0.8  # share of its missing values that are in these rows
+CONVERT = "If they are in another unit, convert them to that of the others, and fit again."
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
@@ -341,7 +342,8 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         place.nats,
         ", ".join(names),
         advice=Remedy(
-            "Check the source of these rows. If the values are correct, no action is needed.",
+            "Check the source of these rows. "
+            + (CONVERT if is_unit else "If the values are correct, no action is needed."),
             saying.report_command(result),
             f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
