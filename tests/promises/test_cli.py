@@ -518,8 +518,8 @@ def test_score_asks_for_a_model_instead_of_a_list_of_edges(tmp_path):
     edges, rows = tmp_path / "edges.csv", tmp_path / "rows.csv"
     edges.write_text("parent,child\na,b\n")
     rows.write_text("a,b,c\nx,y,z\n")
-    said = call("score", edges, rows, code=2)
-    assert "edges.csv TABLE --model model.json" in said.output
+    said = call("score", edges, rows, code=3)
+    assert "edges.csv TABLE --model model.json" in said.stderr
 
 
 def test_score_reads_new_rows_as_those_of_the_fit(small):

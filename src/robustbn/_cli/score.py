@@ -117,8 +117,10 @@ Judged = tuple[dict[str, Any], dict[str, Any]]  # the facts to show, and one lin
 
 def _load_alone(network: str) -> BayesianNetwork:
     """Return a network to score by; refuse a list of edges, whatever states it had."""
+    from robustbn.exceptions import NetworkError
+
     if inner_suffix(Path(network)) in EDGE_LISTS:
-        raise click.UsageError(
+        raise NetworkError(
             f"{network} is a list of edges, without probabilities to judge rows by. Learn a model "
             f"first: robustbn fit {shlex.quote(network)} TABLE --model model.json."
         )
