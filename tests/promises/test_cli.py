@@ -503,6 +503,25 @@ def test_score_gives_likelihoods_by_a_network_and_says_so(work, tmp_path):
     assert "log-likelihood; a model (from fit --model) would give the trust" in said
 
 
+def test_findings_that_are_not_printed_are_said_to_be_where_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    columns = {f"c{k}": np.where(rng.random(400) < 0.5, "x", "") for k in range(6)}
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    Path("rows.csv").write_text("\n".join(lines).replace("x", "y", 40) + "\n")
+    assert "more: in rows.check.html" in call("check", "rows.csv").output
+    assert "more: in new/report.html" in call("check", "rows.csv", "--output-dir", "new").output
+    assert "more: --report, or --json" in call("fit", "rows.edges.csv", "rows.csv").output
+
+
+def test_score_asks_for_a_model_instead_of_a_list_of_edges(tmp_path):
+    edges, rows = tmp_path / "edges.csv", tmp_path / "rows.csv"
+    edges.write_text("parent,child\na,b\n")
+    rows.write_text("a,b,c\nx,y,z\n")
+    said = call("score", edges, rows, code=3)
+    assert "edges.csv TABLE --model model.json" in said.stderr
+
+
 def test_score_reads_new_rows_as_those_of_the_fit(small):
     args = (small / "rows.csv", "--missing", "drop", "--unknown", "drop")
     call("fit", small / "net.json", *args, *MESSY, "--model", small / "m.json")

@@ -259,6 +259,23 @@ def test_the_copy_of_a_block_is_left_out_if_copies_are_distrusted():
     assert error.advice.command.endswith(" --copies distrust")
 
 
+@pytest.mark.parametrize("on_missing", ["use", "observed", "state"])
+def test_values_that_are_missing_from_copies_are_not_counted(on_missing):
+    rng, n = np.random.default_rng(0), 2000
+    table = pd.DataFrame({"a": rng.choice([*"xyzw"], n), "k": rng.normal(size=n)})
+    table["c"] = np.where(rng.random(n) < 0.9, None, table["a"])
+    twice = pd.concat([table, table[100:500]], ignore_index=True)
+    asked = robustbn.fit(
+        [("a", "c"), ("a", "k")], twice, copies="distrust", on_missing=on_missing, random_state=0
+    )
+    n_missing, read = int(table["c"].isna().sum()), asked.reading_
+    assert (read.n_rows, read.n_copies) == (2000, 400)
+    assert (read.n_missing["c"], read.n_incomplete) == (n_missing, n_missing)
+    assert f"{n - n_missing} of 2,000 rows are complete" in str(read)
+    said = [each.sentence for each in asked.findings_ if each.kind == "missing values"]
+    assert said == [f"c is missing from {n_missing / n:.1%} of the rows.".replace("%", " %")]
+
+
 def test_the_command_line_counts_copies_if_it_is_told_to(bootstrap, tmp_path):
     ALARM.write(tmp_path / "alarm.bif")
     command = ["fit", str(tmp_path / "alarm.bif"), str(bootstrap[1]), "--seed", "0"]

@@ -100,7 +100,8 @@ def test_a_draft_can_be_fitted_as_it_is_and_as_the_file_that_it_writes(drafted, 
     of_file = robustbn.fit(tmp_path / "edges.csv", frame, random_state=0)
     of_network = robustbn.fit(drafted.network, frame, random_state=0)
     assert set(of_file.network_.edges) == set(of_network.network_.edges)
-    assert set(of_file.network_.nodes) == set(of_network.network_.nodes)
+    assert of_file.network_.nodes == of_network.network_.nodes
+    assert (of_file.row_weights_ == of_network.row_weights_).all()
     assert read_parents(tmp_path / "edges.csv")["coin"] == []
 
 

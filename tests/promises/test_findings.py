@@ -81,6 +81,7 @@ def test_pounds_at_one_site_for_some_months_are_an_error_with_place_and_unit(tmp
     frame.loc[is_bad, "weight"] = (frame.loc[is_bad, "weight"] * 2.2046).round(1)
     first = serious(look_at(frame, tmp_path))[0]
     assert (first.kind, first.severity, first.cause) == ("column differs", "error", "unit")
+    assert "convert them to that of the others" in first.advice.say
     assert first.columns[0] == "weight"
     assert first.where["site"] == "north"
     assert "pounds and kilograms" in first.sentence
@@ -278,6 +279,11 @@ def test_values_that_are_missing_more_often_in_a_long_stretch_of_rows_are_a_note
     )
     (found,) = [f for f in look_at(frame, tmp_path).findings_ if f.where == {"site": "east"}]
     assert found.severity == "warning"
+    assert found.advice.command.count("--missing-is-evidence") == 1
+    given = look_at(frame, tmp_path, missing_is_evidence=True)
+    (found,) = [f for f in given.findings_ if "risk is missing more often" in f.sentence]
+    assert "robustbn.fit" not in found.advice.python  # that is done: it shows these rows
+    assert eval(found.advice.python, {"table": frame})["risk"] > 0.5  # noqa: S307
 
 
 def test_columns_that_are_missing_from_a_stretch_of_rows_only_are_told_with_it(tmp_path):

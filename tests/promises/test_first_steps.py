@@ -79,7 +79,7 @@ def test_a_table_with_a_mistyped_suffix_is_told_from_the_one_beside_it(desk):
     [
         (("fit", "other.dat", "rows.csv"), None),
         (("convert", "other.dat", "out.json"), "--from"),
-        (("score", "edges.csv", "rows.csv"), "robustbn states edges.csv rows.csv"),
+        (("score", "edges.csv", "rows.csv"), "robustbn fit edges.csv TABLE --model model.json"),
         (("sample", "edges.csv"), "robustbn convert --states FILE"),
         (("fit", "bad.bif", "rows.csv", "--states", "states.json"), None),
         (("sample", "bad.bif"), "robustbn convert --normalize"),

@@ -120,7 +120,7 @@ def test_a_name_that_is_taken_is_told_apart(named):
 def test_columns_that_are_not_there_are_refused(named):
     network, frame = named
     for wrong in ({"id": "name"}, {"keep": ["site", "name"]}):
-        with pytest.raises(DataError, match="no column 'name', which id and keep names"):
+        with pytest.raises(DataError, match="no column 'name', which id or keep names"):
             robustbn.read_table(frame, network, **wrong)
     with pytest.raises(ValueError, match="id must be a column name"):
         robustbn.read_table(frame, network, id=3)

@@ -107,7 +107,7 @@ def test_columns_are_chosen_or_refused(cluster, feeds, tmp_path):  # noqa: F811
     assert set(found.where()["column"]) == {"feed", "row number", "feed and row number"}
     quiet = robustbn.fit(network, table, context=(), random_state=0)
     assert set(quiet.where()["column"]) == {"row number"}
-    with pytest.raises(DataError, match="no column 'name', which id and keep names"):
+    with pytest.raises(DataError, match="no column 'name', which id or keep names"):
         robustbn.fit(network, table, id="name")
     write_text(frame, tmp_path / "0.csv", lambda _: b"ok")
     write_text(frame, tmp_path / "1.csv", lambda k: b"\xff" if k == 9_000 else b"ok")

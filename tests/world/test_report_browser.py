@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+import robustbn
 from robustbn import random_network
 from robustbn._core.origins import Origin
 from robustbn._show.advice import verdict
@@ -281,6 +282,23 @@ def test_a_phone_needs_no_sideways_scrolling(clean, page, tmp_path):
     assert clean.run("return document.documentElement.scrollWidth") <= 390
     assert "ARTCO2" in table_on_page(clean)[0][1]
     clean.screenshot(tmp_path / "phone.png", is_full=True)
+    clean.resize(1360, 900)
+
+
+def test_long_names_leave_room_for_the_percentages_on_a_phone(clean, tmp_path):
+    parent, child = "public_record_of_bankruptcies", "number_of_historical_failures"
+    states = ["0", "1", "2", "3"]
+    network = robustbn.BayesianNetwork(
+        {parent: [], child: [parent]}, {parent: states, child: states}
+    ).with_cpts({parent: np.full(4, 0.25), child: np.full((4, 4), 0.25)})
+    clean.open(render_page(quick_report(network)), tmp_path, 390, 844)
+    clean.run(f"document.querySelector(\".rank[data-name='{child}']\").click()")
+    left, first, when, share = clean.run("""const scroll = document.querySelector('#table-scroll');
+        const ends = (e) => [e.getBoundingClientRect().left, e.getBoundingClientRect().right];
+        const row = scroll.querySelector('tbody tr');
+        return [ends(scroll), ...[0, 1, 2].map(k => ends(row.cells[k]))]""")
+    assert left[0] - 1 <= first[0] < first[1] <= when[0] + 1
+    assert when[1] <= share[0] + 1 < share[1] <= left[1] + 1
     clean.resize(1360, 900)
 
 

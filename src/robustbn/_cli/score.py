@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from robustbn._cli import arguments
+from robustbn._cli.draft import EDGE_LISTS
 from robustbn._cli.files import TABLES, Outputs, raw_option, write_columns
 from robustbn._cli.options import (
     fail_over_option,
@@ -29,7 +32,7 @@ from robustbn._cli.screen import (
     screen_options,
     show_findings,
 )
-from robustbn._core.file_names import name_of
+from robustbn._core.file_names import inner_suffix, name_of
 from robustbn._core.numbers import count
 
 if TYPE_CHECKING:
@@ -95,7 +98,7 @@ def score_command(
         if is_robust:
             facts, columns = _judge_by_model(by, table, options, steps)
         else:
-            alone = arguments.load_network(network) if by is None else by.network_
+            alone = _load_alone(network) if by is None else by.network_
             arguments.require_tables(alone, network, "a likelihood")
             facts, columns = _judge_by_likelihood(alone, table, options, steps)
         with steps.step("write", "writing"), outputs.writing():
@@ -110,6 +113,18 @@ def score_command(
 
 
 Judged = tuple[dict[str, Any], dict[str, Any]]  # the facts to show, and one line per row
+
+
+def _load_alone(network: str) -> BayesianNetwork:
+    """Return a network to score by; refuse a list of edges, whatever states it had."""
+    from robustbn.exceptions import NetworkError
+
+    if inner_suffix(Path(network)) in EDGE_LISTS:
+        raise NetworkError(
+            f"{network} is a list of edges, without probabilities to judge rows by. Learn a model "
+            f"first: robustbn fit {shlex.quote(network)} TABLE --model model.json."
+        )
+    return arguments.load_network(network)
 
 
 def _judge_by_model(

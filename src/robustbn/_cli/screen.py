@@ -245,8 +245,11 @@ def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: st
     print_table(console, columns, lines)
 
 
-def show_findings(console: Console, findings: list[dict[str, Any]]) -> None:
-    """Print findings, the most serious first, each with what to do about it; none is cut."""
+def show_findings(console: Console, findings: list[dict[str, Any]], more: str = "--json") -> None:
+    """Print findings, the most serious first, each with what to do about it; none is cut.
+
+    `more` says where those are that are not printed.
+    """
     from rich.text import Text
 
     colours = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -261,7 +264,7 @@ def show_findings(console: Console, findings: list[dict[str, Any]]) -> None:
             console.print(Text(f"{'':9}{plain(each['advice']['command'])}", "dim"), soft_wrap=True)
     hidden += max(len(notes) - max(MOST_NOTES - len(shown), 0), 0)
     if hidden:
-        console.print(f"{'':9}and {hidden:,} more: --report, or --json", style="dim")
+        console.print(f"{'':9}and {hidden:,} more: {plain(more)}", style="dim")
     if findings:
         console.print()
 

@@ -130,7 +130,8 @@ def show_fit(console: Console, facts: Mapping[str, Any]) -> None:
     table = facts["table"]
     console.print(Text(plain(facts["verdict"]), "bold"), soft_wrap=True)
     console.print()
-    show_findings(console, facts["findings"])
+    page = facts["files"].get("report") or facts["files"].get("folder report")
+    show_findings(console, facts["findings"], f"in {page}" if page else "--report, or --json")
     left_out = [f"; {n:,} left out, {why}" for why, n in table["left_out_because"].items()]
     print_facts(
         console,

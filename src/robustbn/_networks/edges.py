@@ -1,6 +1,6 @@
 """Edge lists: a structure as lines `parent,child`, with the states in a file of their own.
 
-A line `,node` names a node without an edge.
+A line `,node` names a node, which needs no edge then.
 Between the names there may also be `->`, a tab, a semicolon or blanks; the first line tells which.
 The states are a JSON object `{node: [labels]}` or lines `node,state`; their order is the order of
 the columns and of the codes. A first line of column titles is passed over in both.

@@ -41,6 +41,7 @@ SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so
 MANY_WRONG = 0.1
 LEAST_GAP = 20  # rows in a row from which a column is missing, to be told
 MOST_OF_GAPS = 0.8  # share of its missing values that are in these rows
+CONVERT = "If they are in another unit, convert them to that of the others, and fit again."
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
@@ -334,7 +335,8 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         place.nats,
         ", ".join(names),
         advice=Remedy(
-            "Check the source of these rows. If the values are correct, no action is needed.",
+            "Check the source of these rows. "
+            + (CONVERT if is_unit else "If the values are correct, no action is needed."),
             saying.report_command(result),
             f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
@@ -403,7 +405,9 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
         saying.where_of(parts),
         place.n_rows,
         nats=place.nats,
-        advice=_look_at_holes(result, columns[0]),
+        advice=_look_at_holes(
+            result, f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].isna().mean()"
+        ),
     )
 
 
@@ -442,7 +446,7 @@ def find_gaps(result: FitResult) -> Iterator[Finding]:
             saying.where_of(where),
             n,
             n * len(names),
-            advice=_look_at_holes(result, names[0]),
+            advice=_look_at_holes(result),
         )
 
 
@@ -460,11 +464,16 @@ def find_missing(result: FitResult) -> Iterator[Finding]:
                 (node,),
                 n_rows=n,
                 n_cells=n,
-                advice=_look_at_holes(result, node),
+                advice=_look_at_holes(result),
             )
 
 
-def _look_at_holes(result: FitResult, node: str) -> Remedy:
+def _look_at_holes(result: FitResult, look: str = "") -> Remedy:
+    """Return what to do about holes; `look` shows them, if missingness is evidence already."""
+    if result.settings.get("missing_is_evidence"):
+        return Remedy(
+            "Check why these values are missing there.", saying.report_command(result), look
+        )
     return Remedy(
         "If the value itself is why it is missing, treat missingness as evidence.",
         f"{saying.base_command(result.command)} --missing-is-evidence",

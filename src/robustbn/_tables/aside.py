@@ -157,7 +157,7 @@ def plan_aside(
     if is_later:
         named = tuple(name for name in named if name in places)
         wanted = None if wanted is None else tuple(name for name in wanted if name in places)
-    _require_beside("id and keep", named, places, source, used)
+    _require_beside("id or keep", named, places, source, used)
     ids = (config.id,) if config.id in named else ()
     if wanted is None:
         found, damaged, look_alike = _try_context(source, set(used), config.id)

@@ -34,13 +34,14 @@ class Reading:
     ----------
     n_read : rows that were read, those left out included.
     n_rows : rows that are left, N.
-    n_missing, n_unknown : values of each node that were missing, or no state of it.
+    n_missing, n_unknown : values of each node that were missing, or no state of it; not of copies
+        that were left out.
     ignored : columns that are no node of the network.
     kind : what the table was: "pandas", "polars", "pyarrow", "numpy", "file" or "python".
     where : its path, or what to call it.
     config : the settings, with the ends of all intervals.
     skipped : files that could not be read, and why.
-    n_incomplete : rows from which a value is missing, or would be if it were no error.
+    n_incomplete : rows from which a value is missing, or would be if it were no error; no copies.
     n_copies : rows that were left out since they repeat other rows.
     """
 
@@ -68,6 +69,26 @@ class Reading:
     def n_dropped(self) -> int:
         """Rows that were left out: for their values, as repeated headers, or as copies."""
         return self.n_read - self.n_rows
+
+    @property
+    def n_examined(self) -> int:
+        """Rows that values may be missing from: those that were read, without copies left out."""
+        return self.n_read - self.n_copies
+
+    def without_copies(self, n: int, holes: Mapping[str, int], n_incomplete: int) -> Reading:
+        """Return the reading without `n` of the rows, which had so many holes at each node."""
+        missing = {node: min(holes.get(node, 0), k) for node, k in self.n_missing.items()}
+        return replace(
+            self,
+            n_rows=self.n_rows - n,
+            n_copies=n,
+            n_missing={node: k - missing[node] for node, k in self.n_missing.items()},
+            n_unknown={
+                node: max(k - holes.get(node, 0) + missing.get(node, 0), 0)
+                for node, k in self.n_unknown.items()
+            },
+            n_incomplete=max(self.n_incomplete - n_incomplete, 0),
+        )
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -103,7 +124,7 @@ class Reading:
             f"{count_are(self.n_rows, 'row')} complete ({complete / max(self.n_rows, 1):.1%})"
         )
         if most:
-            said += f", and {node} alone is missing from {most / max(self.n_read, 1):.1%}"
+            said += f", and {node} alone is missing from {most / max(self.n_examined, 1):.1%}"
         return said + "."
 
     def __str__(self) -> str:

@@ -103,6 +103,8 @@ def unreadable(where: str, error: Exception, *, is_file: bool = True) -> RobustB
     if isinstance(error, PermissionError):
         return UnreadableError(f"{where}: no permission to read it.")
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, UnicodeEncodeError):
+        text = "its header is not UTF-8"  # its bytes were kept, and are no letters
     text = re.sub(r"^Error creating dataset.* input source '.*?': (Invalid: )?", "", text)
     said = f"{where} cannot be read: {text.rstrip('.')}."
     if not is_file:
@@ -110,7 +112,7 @@ def unreadable(where: str, error: Exception, *, is_file: bool = True) -> RobustB
     advice = Advice("It may be truncated, or not be what its name says.")
     if "UTF8" in text or "UTF-8" in text or isinstance(error, UnicodeError):
         such_as = Setting("encoding", "latin-1")
-        advice = Advice("The text has another encoding; name it, such as ", such_as, ".")
+        advice = Advice("If it is text, it has another encoding; name it, such as ", such_as, ".")
     elif "Empty CSV" in text:
         advice = Advice("There is not even a header.")
     elif re.search(r"CSV parse error: (Row #\d+: )?Expected", text):

@@ -145,7 +145,7 @@ def _tell_known(
 def _tell_missing(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
     """Yield the columns with more missing values than in the fit."""
     before, now = fit.reading_, table.reading
-    n_before, n_now = max(before.n_read, 1), max(now.n_read, 1)
+    n_before, n_now = max(before.n_examined, 1), max(now.n_examined, 1)
     for node in fit.network_.nodes:
         n, usual = now.n_missing.get(node, 0), before.n_missing.get(node, 0) / n_before
         at_most = usual + 3 * math.sqrt((usual + 1 / n_before) / n_before)

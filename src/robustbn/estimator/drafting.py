@@ -126,15 +126,18 @@ class Draft:
         return sorted(doubtful, key=lambda edge: (edge.returns, edge.gain))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the edges as lines `parent,child`, and nodes without one as `,node`, for a fit.
+        """Write the nodes as lines `,node` and the edges as lines `parent,child`, for a fit.
+
+        A fit with the file is the fit with `network`, group by group: the order of the nodes is
+        that of their lines.
 
         Parameters
         ----------
         path : str or path-like
             The file to write.
         """
-        lines = ["parent,child", *(write_edge(edge.parent, edge.child) for edge in self.edges)]
-        lines += [write_edge("", name) for name in self.alone]
+        lines = ["parent,child", *(write_edge("", node) for node in self.network.nodes)]
+        lines += [write_edge(edge.parent, edge.child) for edge in self.edges]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:
