@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 
-
 SAME = 1e-7  # of a direction: where no more of it is new, only rounding is
 
 

@@ -149,7 +149,9 @@ class ComparedLinks(ComparedFactors):
         return np.maximum((inside @ logs).max(axis=1), 0.0), np.ones(len(inside))
 
 
-def make_tables(layout: Layout, codes: Codes, nodes: Collection[int] = ()) -> list[ComparedTable]:
+def make_tables(
+    layout: Layout, codes: Codes, nodes: Collection[int] = (), but: int | None = None
+) -> list[ComparedTable]:
     """Return the tables of some rows; where values are missing, those of their being missing.
 
     One with too many cells is that of the node without its parents.
@@ -157,10 +159,11 @@ def make_tables(layout: Layout, codes: Codes, nodes: Collection[int] = ()) -> li
     Parameters
     ----------
     nodes : that the families must hold one of; empty: all families.
+    but : a node that they must not hold.
     """
     found = list[ComparedTable]()
     for i, family in enumerate(layout.families):
-        if nodes and not {*nodes} & {*family}:
+        if but in family or (nodes and not {*nodes} & {*family}):
             continue
         tables = _make_tables(layout, codes, family)
         if len(tables[0].configs) > MOST_CELLS:
@@ -262,6 +265,7 @@ def find_own_gain(
     numbers: Mapping[int, Vector],
     nodes: Collection[int],
     rows: Places,
+    but: int | None = None,
 ) -> float:
     """Return what tables of its own gain at a place, in nats, over the families of some nodes.
 
@@ -269,8 +273,9 @@ def find_own_gain(
     ----------
     codes, numbers : of some rows, and the original numbers of nodes that are cut into intervals.
     rows : which of them lie at the place.
+    but : a node whose families are not compared.
     """
-    tables = make_tables(layout, codes, nodes)
+    tables = make_tables(layout, codes, nodes, but)
     for node in {table.node for table in tables} & {*numbers}:
         tables += make_number_tables(layout, codes, node, numbers[node])
     gains = dict[int, float]()

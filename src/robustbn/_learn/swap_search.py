@@ -73,14 +73,14 @@ def find_swaps(
     some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
     few_places = [replace(each, codes=each.codes[some]) for each in places]
     share = len(codes[some]) / max(len(codes), 1)
-    least = [share * (LEAST_GAIN + _pay_for(each, n_pairs * len(places))) for each in places]
+    least = [share * (LEAST_GAIN + pay_for(each, n_pairs * len(places))) for each in places]
     few = codes[some], take(columns, some), pairs, is_good[some]
     screened = screen_pairs(layout, *few, few_places, least)
     found = list[Swap]()
     for nodes, may_be_rows, may_be_places in zip(pairs, *screened, strict=True):
         at_places = list[Swap]()
         if may_be_places:
-            at_places += _find_places(layout, codes, columns, nodes, places, n_pairs)
+            at_places += find_places(layout, codes, columns, nodes, places, n_pairs * len(places))
         found += at_places
         if may_be_rows and not at_places:
             good = Act.swap(layout, codes[is_good], take(columns, is_good), nodes)
@@ -100,6 +100,7 @@ def is_clean(
     inside: Places,
     compared: Collection[int],
     scale: Scale | None = None,
+    given: int | None = None,
 ) -> bool:
     """Return whether some rows are as the others, once columns are put back in them.
 
@@ -109,9 +110,10 @@ def is_clean(
     Parameters
     ----------
     compared : nodes whose families are compared.
+    given : a node whose values are places: its families are not.
     """
     own, left = (
-        find_own_gain(layout, some, list_numbers(every), compared, inside)
+        find_own_gain(layout, some, list_numbers(every), compared, inside, given)
         for some, every in ((codes, columns), put_back(codes, columns, nodes, inside, scale))
     )
     return left <= MOST_LEFT * own
@@ -169,38 +171,50 @@ def _fit_rows(act: Act, odds: Vector, share: float) -> tuple[float, float, Vecto
 # --- places ---------------------------------------------------------------------------------------
 
 
-def _find_places(
+def find_places(
     layout: Layout,
     codes: Codes,
     columns: Mapping[int, Column],
-    nodes: tuple[int, int],
+    nodes: tuple[int, ...],
     places: Sequence[ContextPlaces],
-    n_pairs: int,
+    n_tried: int,
+    scale: Scale | None = None,
+    given: int | None = None,
 ) -> Iterator[Swap]:
-    """Yield the places at which two columns are swapped, and nothing else is."""
+    """Yield the places at which two columns are swapped, or one is scaled, and nothing else is.
+
+    Parameters
+    ----------
+    n_tried : acts and columns of places that are tried in all.
+    given : the node whose values the places are, if it is one.
+    """
     for _ in range(MOST_PLACES):
-        pair = Act.swap(layout, codes, columns, nodes)
-        there = [each.take(pair.is_there) for each in places]
-        odds = pair.weigh()
-        told = [each.find_best(odds)[0] - _pay_for(each, n_pairs * len(places)) for each in there]
+        act = (
+            Act.swap(layout, codes, columns, (nodes[0], nodes[1]))
+            if scale is None
+            else Act.scale(layout, codes, columns, nodes[0], scale, given)
+        )
+        there = [each.take(act.is_there) for each in places]
+        odds = act.weigh()
+        told = [each.find_best(odds)[0] - pay_for(each, n_tried) for each in there]
         if max(told) < LEAST_GAIN:
             return
-        place, ends, odds = _find_place(pair, there)
+        place, ends, odds = _find_place(act, there)
         who = place.holds(*ends)
-        gain = _weigh_place(pair, place, ends, odds) - _pay_for(place, n_pairs * len(places))
+        gain = _weigh_place(act, place, ends, odds) - pay_for(place, n_tried)
         if gain < LEAST_GAIN or 2 * np.count_nonzero(who) > len(who):
             return
-        inside = np.flatnonzero(pair.is_there)[who]
-        if not is_clean(layout, codes, columns, nodes, inside, nodes):
+        inside = np.flatnonzero(act.is_there)[who]
+        if not is_clean(layout, codes, columns, nodes, inside, nodes, scale, given):
             return
         chances = np.zeros(len(codes))
         chances[inside] = 1.0
         share, mean = len(inside) / len(codes), float(odds[who].mean())
         yield Swap(nodes, share, gain, mean, chances, (place.describe(*ends)[0],))
-        codes, columns = put_back(codes, columns, nodes, inside)
+        codes, columns = put_back(codes, columns, nodes, inside, scale)
 
 
-def _pay_for(place: ContextPlaces, n_columns: int) -> float:
+def pay_for(place: ContextPlaces, n_columns: int) -> float:
     """Return what the choice of a place costs, in nats: its column's among others, and within it.
 
     n_columns : columns to choose from, for every pair.
@@ -209,24 +223,24 @@ def _pay_for(place: ContextPlaces, n_columns: int) -> float:
 
 
 def _find_place(
-    pair: Act, places: Sequence[ContextPlaces]
+    act: Act, places: Sequence[ContextPlaces]
 ) -> tuple[ContextPlaces, tuple[int, int], Vector]:
-    """Return where two columns are most likely to be swapped, its ends, and the log-odds of all.
+    """Return where an act is most likely, its ends, and the log-odds of all.
 
     The tables are those of the rows with their values put back there.
     """
-    odds, before = pair.weigh(), None
+    odds, before = act.weigh(), None
     for _ in range(MOST_MOVES):
         best = max((*each.find_best(odds), k) for k, each in enumerate(places))[1:]
         if before == best:
             break
         before, (ends, k) = best, best
-        odds = pair.weigh(places[k].holds(*ends).astype(np.float64))
+        odds = act.weigh(places[k].holds(*ends).astype(np.float64))
     return places[k], ends, odds
 
 
-def _weigh_place(pair: Act, place: ContextPlaces, ends: tuple[int, int], odds: Vector) -> float:
-    """Return the evidence for a swap at a place, as far as log-odds elsewhere can be believed."""
+def _weigh_place(act: Act, place: ContextPlaces, ends: tuple[int, int], odds: Vector) -> float:
+    """Return the evidence for an act at a place, as far as log-odds elsewhere can be believed."""
     counts = place.sum(np.ones(len(odds)))
     sums, rows = place.list_others(place.sum(odds)[:, None], counts, *ends)
     if len(rows) < LEAST_OTHERS:
@@ -235,4 +249,4 @@ def _weigh_place(pair: Act, place: ContextPlaces, ends: tuple[int, int], odds: V
     off = np.abs(sums[:, 0] - rows * mean) / np.sqrt(rows)
     spread = float(np.quantile(off, YARDSTICK) / CHANCE) ** 2
     belief = min(max(-2 * mean / max(spread, 1e-9), 0.0), 1.0)
-    return belief * pair.find_evidence(place.holds(*ends).astype(np.float64))
+    return belief * act.find_evidence(place.holds(*ends).astype(np.float64))

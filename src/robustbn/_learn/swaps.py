@@ -121,17 +121,26 @@ class Act:
 
     @classmethod
     def scale(
-        cls, layout: Layout, codes: Codes, columns: Mapping[int, Column], node: int, scale: Scale
+        cls,
+        layout: Layout,
+        codes: Codes,
+        columns: Mapping[int, Column],
+        node: int,
+        scale: Scale,
+        given: int | None = None,
     ) -> Act:
-        """Return the scaling of a column of numbers of some rows."""
+        """Return the scaling of a column of numbers of some rows.
+
+        given : node whose values are places: its families say which of them have which numbers.
+        """
         is_there = np.isfinite(columns[node].values)
         column = replace(columns[node], values=columns[node].values[is_there])
         if not len(column.values):
             return cls((node,), is_there, [], [], np.zeros(0))
         fine, read = scale_alone(column.values, scale), _swap(column, scale.undo(column.values))
-        parts = [*_list_parts(layout, codes[is_there], {node: read}), fine, *_divide_by([read])]
-        is_fixed = column.values == scale.centre
-        return cls((node,), is_there, parts, [fine], np.where(is_fixed, NEVER, 0.0))
+        parts = [*_list_parts(layout, codes[is_there], {node: read}, given)]
+        parts += [fine, *_divide_by([read])]
+        return cls((node,), is_there, parts, [fine], np.zeros(len(column.values)))
 
     def weigh(self, who: Vector | None = None, parts: Sequence[_Part] | None = None) -> Vector:
         """Return the log-odds of each row to be changed, given who is; None: nobody.
@@ -225,8 +234,10 @@ class _Part:
         return counts[:-1].reshape(-1, self.card)
 
 
-def _list_parts(layout: Layout, codes: Codes, read: Mapping[int, _Part]) -> Iterator[_Part]:
-    """Yield the factors of the families of some columns, whose states change.
+def _list_parts(
+    layout: Layout, codes: Codes, read: Mapping[int, _Part], given: int | None = None
+) -> Iterator[_Part]:
+    """Yield the factors of the families of some columns, whose states change; none of one node's.
 
     Parameters
     ----------
@@ -236,7 +247,7 @@ def _list_parts(layout: Layout, codes: Codes, read: Mapping[int, _Part]) -> Iter
     for node, part in read.items():
         changed[:, node] = part.swapped
     for family in layout.families:
-        if {*family} & {*read}:
+        if {*family} & {*read} and given not in family:
             cells = [_find_cells(layout, each, family) for each in (codes, changed)]
             yield _Part(cells[0], cells[1], layout.cards[family[-1]])
 

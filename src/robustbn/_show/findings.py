@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ import numpy as np
 from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy, rank_findings
 from robustbn._core.groups import Group
 from robustbn._core.numbers import count
-from robustbn._core.origins import FILE_NAME, ROW_NUMBER, Difference, Origin
+from robustbn._core.origins import ROW_NUMBER, Difference, Origin
 from robustbn._networks.edges import write_edge
 from robustbn._show import saying
 from robustbn._show.advice import is_exact, say_origin
@@ -35,7 +34,6 @@ MOST_EDGES = 3  # that are told
 MOST_VANISHING = 4  # states of which hardly any row is trusted, that are named
 # nats: swaps that nobody made had 5.3 and 7.0 in 16 real tables, planted ones 4.4 to 16
 SURE_SWAP = 9.0
-EVERY_ROW = "slice(None)"  # in Python
 SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so many; fewer: a note
 # share of a column: if more of it seem to be wrong, the rest of the row hardly tells what is right
 MANY_WRONG = 0.1
@@ -88,8 +86,8 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
         if parts:
             said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
             look = f"If so, exchange {' and '.join(columns)} in these rows and fit again."
-            some = _choose_rows(parts)
-            if some != EVERY_ROW:
+            some = saying.choose_rows(parts)
+            if some != saying.EVERY_ROW:
                 back = f"table.loc[{some}, {columns[::-1]}].to_numpy()"
                 python = f"table.loc[{some}, {columns}] = {back}"
         else:
@@ -338,7 +336,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
             "Check the source of these rows. "
             + (CONVERT if is_unit else "If the values are correct, no action is needed."),
             saying.report_command(result),
-            f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].describe()",
+            f"table.loc[{saying.choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
         rows=_rows_at(result, place),
     )
@@ -352,28 +350,6 @@ def _is_clear(result: FitResult, place: Difference) -> bool:
     is_run = len(place.parts) == 1 and place.parts[0][1] != place.parts[0][2]
     is_order = is_run and place.n_rows > LONG * result.reading.n_read
     return place.size >= CLEAR and not is_order
-
-
-def _choose_rows(parts: saying.Parts) -> str:
-    """Return Python for the rows of a place, as `table.loc` takes them."""
-    chosen, lines = [], EVERY_ROW
-    for name, first, last in parts:
-        column = f"table[{name!r}]"
-        if re.match(r"\d{4}-\d\d", first):  # a month has more than its first day
-            column += f".astype(str).str[:{len(first)}]"
-        if name in (ROW_NUMBER, "line"):
-            add = saying.LINE_OF_ROW if name == "line" else 0
-            start, end = (int(text.replace(",", "")) - add for text in (first, last))
-            lines = f"table.index[{start}:{end + 1}]"
-        elif name != FILE_NAME:
-            ends = f"{saying.as_python(first)}, {saying.as_python(last)}"
-            is_one = first == last
-            chosen.append(
-                f"({column}.astype(str) == {first!r})" if is_one else f"{column}.between({ends})"
-            )
-    if chosen and lines != EVERY_ROW:
-        chosen.append(f"table.index.isin({lines})")
-    return " & ".join(chosen) or lines
 
 
 def _rows_at(result: FitResult, place: Difference) -> tuple[int, ...]:
@@ -406,7 +382,7 @@ def _tell_missing_there(result: FitResult, place: Difference) -> Finding:
         place.n_rows,
         nats=place.nats,
         advice=_look_at_holes(
-            result, f"table.loc[{_choose_rows(parts)}, {list(columns)!r}].isna().mean()"
+            result, f"table.loc[{saying.choose_rows(parts)}, {list(columns)!r}].isna().mean()"
         ),
     )
 

@@ -33,7 +33,7 @@ from robustbn._core.far import (
     is_code,
 )
 from robustbn._core.file_names import inner_suffix
-from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
+from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._show import saying
 from robustbn._show.owners import FROM_OTHER, find_owner, say_owner
@@ -47,6 +47,7 @@ MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody read
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
+SURE, LIKELY = 0.99, 0.9  # probability that numbers are scaled: at a place, here and there
 POWERS = (10, 100, 1000)  # a decimal point slips by
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
@@ -219,15 +220,21 @@ def find_scaled(result: FitResult) -> Iterator[Finding]:
         if node in told or result.judged is None:
             continue
         n = max(round(each.share * result.n_rows), 1)
-        parts = saying.find_parts(result, result.judged.drawn[each.chances > 1 / 2])
         rows, examples = saying.name_surest(result, each.chances)
-        cause, how, back = _undo(each.scale, f"table.loc[table.index[{rows}], {node!r}]")
+        parts = saying.say_parts(result, each.parts)
+        there = saying.choose_rows(parts) if parts else f"table.index[{rows}]"
+        cause, how, back = _undo(each.scale, f"table.loc[{there}, {node!r}]")
+        if each.parts:
+            said = f"{saying.having(parts, 'Where ')}, the values of {as_text(node)} {how}."
+        else:
+            parts = saying.find_parts(result, result.judged.drawn[each.chances > 1 / 2])
+            said = f"About {count(n, 'value')} of {as_text(node)} ({percent(each.share)}) {how}"
+            said += f"{examples}.{saying.having(parts, ' They')}"
         yield Finding(
-            Kind.WRONG_CELLS,
-            WARNING,
-            f"About {count(n, 'value')} of {as_text(node)} ({percent(each.share)}) {how}"
-            f"{examples}.{saying.having(parts, ' They')}",
-            float(1 / (1 + np.exp(-min(each.gain, 40.0)))),
+            Kind.COLUMN_DIFFERS if each.parts else Kind.WRONG_CELLS,
+            ERROR if each.parts else WARNING,
+            said,
+            SURE if each.parts else LIKELY,
             (node,),
             saying.where_of(parts),
             n,

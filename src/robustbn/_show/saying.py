@@ -25,6 +25,7 @@ OUTPUTS = frozenset(
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
 LINE_OF_ROW = 2  # line of row 0 of a text file: the header is the first
+EVERY_ROW = "slice(None)"  # in Python
 MOST_EXAMPLES = 3  # rows to which something was done, that are told
 MOST_NUMBERED = 200  # rows that a finding knows by their numbers
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz")
@@ -103,6 +104,28 @@ def name_surest(result: FitResult, chances: NDArray[np.float64]) -> tuple[list[i
     rows = np.sort(result.judged.drawn[surest]).tolist()
     numbers = ", ".join(f"{row + LINE_OF_ROW * has_lines(result):,}" for row in rows)
     return rows, f", for example in {'lines' if has_lines(result) else 'rows'} {numbers}"
+
+
+def choose_rows(parts: Parts) -> str:
+    """Return Python for the rows of a place, as `table.loc` takes them."""
+    chosen, lines = [], EVERY_ROW
+    for name, first, last in parts:
+        column = f"table[{name!r}]"
+        if re.match(r"\d{4}-\d\d", first):  # a month has more than its first day
+            column += f".astype(str).str[:{len(first)}]"
+        if name in (ROW_NUMBER, "line"):
+            add = LINE_OF_ROW if name == "line" else 0
+            start, end = (int(text.replace(",", "")) - add for text in (first, last))
+            lines = f"table.index[{start}:{end + 1}]"
+        elif name != FILE_NAME:
+            ends = f"{as_python(first)}, {as_python(last)}"
+            is_one = first == last
+            chosen.append(
+                f"({column}.astype(str) == {first!r})" if is_one else f"{column}.between({ends})"
+            )
+    if chosen and lines != EVERY_ROW:
+        chosen.append(f"table.index.isin({lines})")
+    return " & ".join(chosen) or lines
 
 
 def find_parts(result: FitResult, rows: NDArray[np.int64]) -> Parts:

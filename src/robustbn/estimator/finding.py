@@ -268,14 +268,12 @@ class RowsAtHand(Deeper):
         network, judged = self._network, self._judged
         linked = {name for child, own in network.parents.items() if own for name in (child, *own)}
         for i, node in enumerate(network.nodes):
-            how = network.reading.get(node)
-            is_cut = how is not None and (how.edges is not None or how.period is not None)
-            if node in linked or is_cut or self._aside.is_chosen:
+            if node in linked or _is_cut(network, node) or self._aside.is_chosen:
                 continue
+            drawn = _as_place(network, i, judged.drawn_codes[:, i])
             codes = np.full(self._reading.n_read, -1, np.int16)
-            codes[judged.drawn] = judged.drawn_codes[:, i]
-            codes[codes >= network.layout.cards[i]] = -1
-            yield ContextColumn(Groups(node, tuple(map(str, network.states[node]))), codes)
+            codes[judged.drawn] = drawn.codes
+            yield replace(drawn, codes=codes)
 
     @cached_property
     def swaps(self) -> list[Swap]:
@@ -292,9 +290,14 @@ class RowsAtHand(Deeper):
     @cached_property
     def scaled(self) -> list[Scaled]:
         """The columns whose numbers are scaled in some rows, in an even sample of rows."""
-        judged, columns = self._judged, self._find_columns()
-        is_good = judged.drawn_trust >= DOUBT
-        return find_scaled(self._network.layout, judged.drawn_codes, columns, is_good)
+        network, judged = self._network, self._judged
+        labels = {
+            i: _as_place(network, i, judged.drawn_codes[:, i])
+            for i, node in enumerate(network.nodes)
+            if not _is_cut(network, node)
+        }
+        is_good, columns = judged.drawn_trust >= DOUBT, self._find_columns()
+        return find_scaled(network.layout, judged.drawn_codes, columns, is_good, labels)
 
     @cached_property
     def differences(self) -> list[Difference]:
@@ -343,6 +346,19 @@ class RowsAtHand(Deeper):
         network, judged = self._network, self._judged
         numbers = _find_numbers(network, judged, self._aside.clues.numbers)
         return {**_find_labels(network, judged), **numbers}
+
+
+def _as_place(network: BayesianNetwork, node: int, codes: NDArray[Any]) -> ContextColumn:
+    """Return the states of a node in some rows as groups."""
+    labels = tuple(map(str, network.states[network.nodes[node]]))
+    shown = np.where(codes < len(labels), codes.astype(np.int16), np.int16(-1))
+    return ContextColumn(Groups(network.nodes[node], labels), shown)
+
+
+def _is_cut(network: BayesianNetwork, node: str) -> bool:
+    """Whether the states of a node are intervals of numbers or periods."""
+    how = network.reading.get(node)
+    return how is not None and (how.edges is not None or how.period is not None)
 
 
 def _find_sorted(

@@ -102,3 +102,40 @@ def test_a_scale_moves_numbers_from_one_interval_to_another(scale: Scale):
     values = np.exp(np.random.default_rng(0).normal(3, 1, 500)) + scale.centre
     part = scale_alone(np.append(values, scale.undo(values)), scale)
     np.testing.assert_array_equal(part.swapped[:500], part.as_is[500:])
+
+
+# --- all rows with one label of a node ------------------------------------------------------------
+
+
+def make_states(seed: int = 0) -> pd.DataFrame:
+    """Return people of twelve states; what they earn depends on the state a little."""
+    frame, rng = make_people(seed), np.random.default_rng(seed + 100)
+    state = rng.integers(0, 12, N_ROWS)
+    earned = frame["income"] * np.exp(0.2 * rng.normal(size=12))[state]
+    return frame.assign(state=[f"s{k}" for k in state], income=earned.round())
+
+
+@pytest.mark.parametrize("edge", [("income", "state"), ("state", "income")])
+def test_a_unit_at_a_place_that_is_a_node_is_an_error_with_the_place(edge):
+    frame = make_states()
+    edges = [*EDGES, edge]
+    assert not [f for f in robustbn.fit(edges, frame, random_state=0).findings_ if f.cause]
+    table = frame.copy()
+    rows = table["state"] == "s7"
+    table.loc[rows, "income"] = (table.loc[rows, "income"] / 12).round(2)
+    found = robustbn.fit(edges, table, random_state=0).findings_
+    [unit] = [each for each in found if each.cause == "unit"]
+    assert (unit.severity, unit.kind, unit.columns) == ("error", "column differs", ("income",))
+    assert unit.where == {"state": "s7"}
+    exec(unit.advice.python, {"table": table})  # noqa: S102
+    np.testing.assert_allclose(table["income"], frame["income"], atol=0.1)
+
+
+def test_numbers_around_zero_are_in_no_other_unit():
+    """Calm days have smaller changes."""
+    rng = np.random.default_rng(0)
+    calm = rng.random(N_ROWS) < 0.2
+    change = rng.normal(0, np.where(calm, 0.1, 1.0))
+    frame = pd.DataFrame({"change": change, "volume": (np.abs(change) * 10 + rng.random(N_ROWS))})
+    found = robustbn.fit([("change", "volume")], frame, random_state=0).findings_
+    assert not [each for each in found if each.cause in ("unit", "decimal point")]
