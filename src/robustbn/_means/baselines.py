@@ -17,12 +17,12 @@ TRIALS = 20  # subsets that `ransac` averages: the usual number
 LUCKY = 0.1  # probability that a subset holds good rows only: decides how small it is
 
 
-def plain_mean(vectors: Vectors, eps: float, **_: Any) -> OracleResult:
+def plain_mean(vectors: Vectors, eps: float, **ignored: Any) -> OracleResult:
     """Trust every row: the mean. One pass; every setting is ignored."""
     return _trust_all(vectors, vectors.mean())
 
 
-def coordinate_median(vectors: Vectors, eps: float, **_: Any) -> OracleResult:
+def coordinate_median(vectors: Vectors, eps: float, **ignored: Any) -> OracleResult:
     """Take the median of each coordinate: its error grows like `eps sqrt(dim)`.
 
     O(N dim) time for a matrix; other vectors are asked for one coordinate at a time, `2 dim`
@@ -40,7 +40,7 @@ def coordinate_median(vectors: Vectors, eps: float, **_: Any) -> OracleResult:
 
 
 def geometric_median(
-    vectors: Vectors, eps: float, *, max_steps: int = 200, tolerance: float = 1e-5, **_: Any
+    vectors: Vectors, eps: float, *, max_steps: int = 200, tolerance: float = 1e-5, **ignored: Any
 ) -> OracleResult:
     """Take the point with the least sum of distances: its error grows like `eps sqrt(dim)`.
 
@@ -51,7 +51,9 @@ def geometric_median(
     return end_with(vectors, np.ones(vectors.n_rows), status, mean=center.point)
 
 
-def one_shot(vectors: Vectors, eps: float, *, random_state: Any = None, **_: Any) -> OracleResult:
+def one_shot(
+    vectors: Vectors, eps: float, *, random_state: Any = None, **ignored: Any
+) -> OracleResult:
     """Look once: drop the share eps of the rows that lie farthest along the top direction.
 
     Harms clean data, and sees one direction only. 7 passes.
@@ -68,7 +70,12 @@ def one_shot(vectors: Vectors, eps: float, *, random_state: Any = None, **_: Any
 
 
 def ransac(
-    vectors: Vectors, eps: float, *, n_trials: int = TRIALS, random_state: Any = None, **_: Any
+    vectors: Vectors,
+    eps: float,
+    *,
+    n_trials: int = TRIALS,
+    random_state: Any = None,
+    **ignored: Any,
 ) -> OracleResult:
     """Average small random subsets, keep the rows nearest to the best average.
 
