@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,11 +78,6 @@ class Cell:
             f"{self.experiment}: {self.network}, {self.adversary}, {self.method}, "
             f"{self.n_rows:,} rows, eps {self.eps:g}, seed {self.seed}"
         )
-
-    def with_seeds(self, seeds: Iterable[int]) -> Iterator[Cell]:
-        """Yield the cell once for each seed."""
-        for seed in seeds:
-            yield replace(self, seed=seed)
 
 
 class Notebook:

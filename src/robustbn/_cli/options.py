@@ -22,7 +22,7 @@ from robustbn.exceptions import shorten_names
 
 Decorator = Callable[[Any], Any]
 
-WITH_TABLES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
+WITH_TABLES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")  # formats of networks
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 _NUMBER = re.compile(r"\+?(\d[\d_,]*(?:\.\d*)?(?:e\+?\d+)?)\s*([km]?)", re.IGNORECASE)
 

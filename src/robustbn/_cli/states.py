@@ -9,7 +9,7 @@ import click
 
 from robustbn._cli import arguments
 from robustbn._cli.files import Outputs, network_suffixes
-from robustbn._cli.options import file_option, force_option
+from robustbn._cli.options import WITH_TABLES, file_option, force_option
 from robustbn._cli.screen import Screen, Steps, print_facts, screen_options
 from robustbn._core.file_names import name_of, nearest_name
 from robustbn._core.numbers import count
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from robustbn.states import FoundStates
 
 MOST_STATES_SHOWN = 8
-FORMAT_NAMES = ("json", "bif", "xmlbif", "net", "xdsl", "uai")
 
 
 @click.command("states")
@@ -172,9 +171,9 @@ def _show(console: Console, facts: Any) -> None:
 @click.command("convert")
 @click.argument("source", metavar="IN", type=click.Path())
 @click.argument("target", metavar="OUT", type=click.Path())
-@click.option("--from", "from_format", type=click.Choice([*FORMAT_NAMES, "edges"]),
+@click.option("--from", "from_format", type=click.Choice([*WITH_TABLES, "edges"]),
               help="Format of IN, regardless of its name.")  # fmt: skip
-@click.option("--to", "to_format", type=click.Choice(FORMAT_NAMES),
+@click.option("--to", "to_format", type=click.Choice(WITH_TABLES),
               help="Format of OUT, regardless of its name.")  # fmt: skip
 @click.option("--no-tables", is_flag=True, help="Write the structure without the tables.")
 @click.option("--normalize", is_flag=True, help="Rescale tables that do not sum to 1.")

@@ -84,13 +84,7 @@ def _expert(result: FitResult) -> dict[str, Any] | None:
 
 def _moved(result: FitResult) -> list[dict[str, Any]]:
     return [
-        {
-            **{k: v for k, v in vars(table).items() if k != "n_only_distrusted"},
-            "state": state,
-            "parents": parents,
-            "counting": counted,
-            "robust": robust,
-        }
+        {**vars(table), "state": state, "parents": parents, "counting": counted, "robust": robust}
         for table, parents, state, counted, robust in cell_moves(result, MOST_TABLES, True)
     ]
 

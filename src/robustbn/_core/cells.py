@@ -6,7 +6,7 @@ its column, any state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
@@ -145,13 +145,7 @@ class WrongCells:
 
     def picked(self, which: Any) -> WrongCells:
         """Return some of them."""
-        return WrongCells(
-            self.rows[which],
-            self.columns[which],
-            self.seen[which],
-            self.likely[which],
-            self.probability[which],
-        )
+        return WrongCells(*(getattr(self, each.name)[which] for each in fields(self)))
 
     def numbered(self, numbers: NDArray[np.int64]) -> WrongCells:
         """Return the same cells by the numbers of their rows in the whole table."""
@@ -160,7 +154,7 @@ class WrongCells:
     @classmethod
     def join(cls, parts: list[WrongCells]) -> WrongCells:
         """Return the cells of several parts, the surest first."""
-        names = ("rows", "columns", "seen", "likely", "probability")
+        names = [each.name for each in fields(cls)]
         joined = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
         return joined.picked(np.argsort(-joined.probability, kind="stable"))
 

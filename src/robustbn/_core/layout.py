@@ -6,18 +6,16 @@ Holds integers only: no labels, no probabilities, no rows. Everything that touch
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn.exceptions import DataError, InsufficientMemoryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Codes = NDArray[np.uint8 | np.uint16]  # of rows, shape (n, d); see `Layout.code_dtype`
 

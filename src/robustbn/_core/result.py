@@ -332,7 +332,9 @@ class OracleResult:
     history: tuple[Step, ...] = ()
 
 
-Oracle = Callable[..., OracleResult]  # (vectors, eps, *, beta, gamma, random_state): A_mean
+# (vectors, eps, *, beta, gamma, random_state): A_mean. eps is the contamination; beta and gamma are
+# the stability of the good rows (Definition stability), and raise the threshold.
+Oracle = Callable[..., OracleResult]
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,9 +142,12 @@ def sort_topologically(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...
         raise NetworkError(f"The graph has a cycle: {' -> '.join(shown)}.") from None
 
 
-def some_of(names: Iterable[object], limit: int = 8) -> str:
-    """Show a few names and how many more there are."""
-    listed = list(names)
-    shown = ", ".join(repr(n) for n in listed[:limit])
-    more = f", ... ({len(listed) - limit} more)" if len(listed) > limit else ""
-    return f"[{shown}{more}]"
+def some(names: Sequence[object], limit: int = 8) -> str:
+    """Return a few names, and how many more there are."""
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown + (f", ... ({len(names) - limit} more)" if len(names) > limit else "")
+
+
+def some_of(names: Iterable[object]) -> str:
+    """Return a few names as a list, and how many more there are."""
+    return f"[{some(list(names))}]"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.layout import Layout
 from robustbn._core.structure import some_of
 from robustbn.exceptions import NetworkError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 SUM_TOLERANCE = 1e-6  # of probability: what writing to six digits or adding up may cost
 Describe = Callable[[int], tuple[str, dict[str, Hashable], Hashable]]  # a cell, in words

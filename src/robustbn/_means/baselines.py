@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
+from robustbn._means.matrix import DenseVectors, SparseVectors
 from robustbn._means.weighting import drop_highest, end_with, find_center, look_at, signed_positions
 
 TRIALS = 20  # subsets that `ransac` averages: the usual number
 LUCKY = 0.1  # probability that a subset holds good rows only: decides how small it is
 
 
-@runtime_checkable
-class Columns(Protocol):
-    """Vectors that know the medians of their columns."""
-
-    def column_medians(self) -> Vector:
-        """Return the median of each column; shape (dim,)."""
-
-
-def plain_mean(
-    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
-) -> OracleResult:
+def plain_mean(vectors: Vectors, eps: float, **ignored: Any) -> OracleResult:
     """Trust every row: the mean. One pass; every setting is ignored."""
     return _trust_all(vectors, vectors.mean())
 
 
-def coordinate_median(
-    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
-) -> OracleResult:
+def coordinate_median(vectors: Vectors, eps: float, **ignored: Any) -> OracleResult:
     """Take the median of each coordinate: its error grows like `eps sqrt(dim)`.
 
     O(N dim) time for a matrix; other vectors are asked for one coordinate at a time, `2 dim`
     passes. Every setting is ignored.
     """
-    if isinstance(vectors, Columns):
+    if isinstance(vectors, DenseVectors | SparseVectors):
         return _trust_all(vectors, vectors.column_medians())
     center = vectors.mean()
     axes = np.eye(1, vectors.dim)[0]
@@ -51,14 +40,7 @@ def coordinate_median(
 
 
 def geometric_median(
-    vectors: Vectors,
-    eps: float,
-    *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
-    max_steps: int = 200,
-    tolerance: float = 1e-5,
-    random_state: Any = None,
+    vectors: Vectors, eps: float, *, max_steps: int = 200, tolerance: float = 1e-5, **ignored: Any
 ) -> OracleResult:
     """Take the point with the least sum of distances: its error grows like `eps sqrt(dim)`.
 
@@ -70,7 +52,7 @@ def geometric_median(
 
 
 def one_shot(
-    vectors: Vectors, eps: float, *, beta: float = 0.0, gamma: float = 0.0, random_state: Any = None
+    vectors: Vectors, eps: float, *, random_state: Any = None, **ignored: Any
 ) -> OracleResult:
     """Look once: drop the share eps of the rows that lie farthest along the top direction.
 
@@ -91,10 +73,9 @@ def ransac(
     vectors: Vectors,
     eps: float,
     *,
-    beta: float = 0.0,
-    gamma: float = 0.0,
     n_trials: int = TRIALS,
     random_state: Any = None,
+    **ignored: Any,
 ) -> OracleResult:
     """Average small random subsets, keep the rows nearest to the best average.
 

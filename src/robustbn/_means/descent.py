@@ -43,12 +43,7 @@ def descent(
     A step lowers each weight by the row's score along the top directions, which is the gradient of
     `v' Sigma(w) v`, and projects back; a weight that fell too far can rise again. Exactly the share
     eps of the weight is removed, so eps has to be known, at least from above. The best weights seen
-    are returned. About 11 passes a step.
-
-    eps : contamination.
-    beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
-    allowance : the threshold is raised by `allowance * eps * ln(1 / eps)`.
-    trim : whether rows very far out are dropped first. Not for networks: rare rows are far out.
+    are returned. `trim` drops rows very far out first. About 11 passes a step.
     """
     seed = int(np.random.default_rng(random_state).integers(2**31))
     n_rows = vectors.n_rows

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -140,12 +140,8 @@ def approximate_scores(
 
     Shifting Y by a multiple of E multiplies A by a number and leaves U as it is, but keeps the
     degree low. The sketch is first multiplied by E: where E is a projection (more than two states)
-    its null space would otherwise fill the trace. Passes: the degree, plus one.
-
-    weights, mean : the current `w^t` and `mu(w^t)`.
-    past : the `w^i`, `i < t`.
-    sketch : S', shape (dim, width).
-    excess_bound : upper bound of `Sigma(w^i) - E` for all i; sets the degree.
+    its null space would otherwise fill the trace. The bound is of `Sigma(w^i) - E` for all i, and
+    sets the degree. Passes: the degree, plus one.
     """
     shift, degree = choose_degree(a * past.n_steps, excess_bound)
 
@@ -173,12 +169,10 @@ def _exponentiate(
 def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     """Return the shift and the degree at which Taylor's polynomial is `exp(Y)` to about 1e-3.
 
-    Eigenvalues of Y lie between `-low` and `high`, with `low = at shift / 2` and
-    `high = at (1 + excess_bound - shift) / 2`. For x > 0 the degree l leaves the relative error
-    `P(Poisson(x) > l)`: `x + 3 sqrt(x) + 2` is enough. For -x the terms cancel and leave
-    `x^(l+1) / (l+1)!`: `2.4 x + 5`. The shift is the one that asks for the lowest degree.
-
-    at : the paper's alpha times t.
+    `at` is the paper's alpha times t. Eigenvalues of Y lie between `-low` and `high`, with
+    `low = at shift / 2` and `high = at (1 + excess_bound - shift) / 2`. For x > 0 the degree l
+    leaves the relative error `P(Poisson(x) > l)`: `x + 3 sqrt(x) + 2` is enough. For -x the terms
+    cancel and leave `x^(l+1) / (l+1)!`: `2.4 x + 5`. The shift asks for the lowest degree.
     """
     if at <= 0:
         return 1.0, 0
@@ -187,18 +181,6 @@ def choose_degree(at: float, excess_bound: float) -> tuple[float, int]:
     degrees = np.maximum(high + 3.0 * np.sqrt(high) + 2.0, 2.4 * low + 5.0)
     best = int(np.argmin(np.where(low <= REACH, degrees, np.inf)))
     return float(shifts[best]), math.ceil(degrees[best])
-
-
-class Epoch(Protocol):
-    """The steps of an epoch so far, and the scores that follow from them."""
-
-    def add(self, weights: RowVector, look: Look) -> Epoch:
-        """Return the epoch with one step more."""
-
-    def score(
-        self, weights: RowVector, look: Look, a: float, sketch: Vector, excess_bound: float
-    ) -> Scores:
-        """Compute Algorithm 2 for the next step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +240,7 @@ class WrittenEpoch:
         return Scores(score_rows, excess, base, degree)
 
 
-def begin_epoch(seen: WrittenVectors | PassedVectors) -> Epoch:
+def begin_epoch(seen: WrittenVectors | PassedVectors) -> PassedEpoch | WrittenEpoch:
     """Return an epoch of no steps."""
     if isinstance(seen, WrittenVectors):
         return WrittenEpoch(seen, np.zeros_like(seen.expected))
@@ -319,12 +301,8 @@ def que(
     whose scores look along all directions in excess at once. `O(log(R) log(dim))` calls of
     `O(width log(dim))` column passes each.
 
-    eps : contamination; at most twice this share of the weight is removed.
-    beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
-    width : columns of the sketch; what that buys is in `draw_sketch`.
-    allowance : the threshold is raised by `allowance * eps * ln(1 / eps)`.
-    step_cap : a step removes at most `step_cap * eps` of the weight.
-    trim : whether rows very far out are dropped first. Not for networks: rare rows are far out.
+    At most the share 2 eps of the weight is removed. `width` are the columns of the sketch: what
+    they buy is in `draw_sketch`. `trim` drops rows very far out first.
     """
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**31))

@@ -85,21 +85,13 @@ class Whitened:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What good rows would not show, if anything.
+    """What good rows would not show, if anything."""
 
-    Parameters
-    ----------
-    vectors, look : the rows, whitened where that was needed, and what they look like.
-    reference : variance that good rows have along the top directions; shape (k,).
-    thresholds : what sampling may make of it at most; shape (k,).
-    is_complete : whether all directions with a large variance were examined.
-    """
-
-    vectors: Vectors
-    look: Look
-    reference: Vector
-    thresholds: Vector
-    is_complete: bool = True
+    vectors: Vectors  # the rows, whitened where that was needed
+    look: Look  # what they look like
+    reference: Vector  # variance that good rows have along the top directions; shape (k,)
+    thresholds: Vector  # what sampling may make of it at most; shape (k,)
+    is_complete: bool = True  # whether all directions with a large variance were examined
 
     @property
     def values(self) -> Vector:
@@ -132,14 +124,10 @@ def spectral_filter(
     passes over the rows a step, with at most 8 columns each; when the covariance is not known, some
     20 passes more with one column, and 15 for every 8 directions that correlation explains.
 
-    eps : contamination; at most twice this share of the weight is removed.
-    beta, gamma : stability of the good rows (Definition stability); they raise the threshold.
-    known_covariance : whether good rows have the covariance `vectors.expected`. If not, a
-        direction is in excess only if its variance also exceeds what the middle half of the rows
-        shows, with an excuse for tails that are heavy in all directions.
-    allowance : the threshold is raised by `allowance * eps * ln(1 / eps)`.
-    step_cap : a step removes at most `step_cap * eps` of the weight.
-    trim : whether rows very far out are dropped first. Not for networks: rare rows are far out.
+    At most the share 2 eps of the weight is removed. `trim` drops rows very far out first. If good
+    rows do not have the covariance `vectors.expected` (not `known_covariance`), a direction is in
+    excess only if its variance also exceeds what the middle half of the rows shows, with an excuse
+    for tails that are heavy in all directions.
     """
     seed = int(np.random.default_rng(random_state).integers(2**31))
     n_rows = vectors.n_rows

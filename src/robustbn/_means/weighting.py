@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.expansion import FollowingExpansion
 from robustbn._core.protocols import RowVector, Vector, Vectors
 from robustbn._core.result import OracleResult, Status, Step
 from robustbn._core.spectrum import Spectrum, top_eigenpairs
@@ -28,14 +28,6 @@ MAD_TO_SD = 1.4826  # median distance to standard deviation, of a normal distrib
 # --- what weighted rows look like -----------------------------------------------------------------
 
 
-@runtime_checkable
-class Following(Protocol):
-    """Vectors that are centred and scaled by the rows that are trusted."""
-
-    def at_weights(self, weights: RowVector) -> Vectors:
-        """Return them as they are when these weights are trusted."""
-
-
 def follow_weights(vectors: Vectors, weights: RowVector) -> Vectors:
     """Return the vectors as the rows trusted now make them; fixed vectors as they are.
 
@@ -46,7 +38,7 @@ def follow_weights(vectors: Vectors, weights: RowVector) -> Vectors:
     the surer, since only noise and damping hid it. At the scale of the current weights the variance
     along every cell is 1 by construction, and only what cells do together counts as evidence.
     """
-    return vectors.at_weights(weights) if isinstance(vectors, Following) else vectors
+    return vectors.at_weights(weights) if isinstance(vectors, FollowingExpansion) else vectors
 
 
 @dataclass(frozen=True)
@@ -80,9 +72,8 @@ def sampling_noise(
     mean; n is the effective number of rows, `|w|^2 / sum of w^2`. For Gaussian rows R is about dim,
     and 1 plus this is the edge of Marchenko and Pastur. A direction that is at the top because of a
     few rows far out, as heavy tails have them, has a larger R. No random signs, no shuffles: the
-    order of the rows does not matter. Two passes.
-
-    reference : for the first few directions of the look; by default 1, for the first.
+    order of the rows does not matter. `reference` is for the first few directions of the look; by
+    default 1, for the first. Two passes.
     """
     reference = np.ones(1) if reference is None else reference
     k = len(reference)
@@ -136,12 +127,6 @@ def soft_filter(
     takes `max_mass`, whichever comes first. No weight grows. Since the top is not quite reached,
     the mass taken is continuous in kappa, and many equal rows can be lowered in part.
     O(N log N) time.
-
-    weights : not negative; shape (N,).
-    scores : not negative; shape (N,).
-    tail : share of the weight, about twice the contamination.
-    allowed : weighted mean of the scores that good rows may have.
-    max_mass : the most weight this call may take.
     """
     w = weights.astype(np.float64)
     in_tail = _find_tail(w, scores, tail * w.sum())
@@ -232,9 +217,8 @@ def drop_highest(weights: RowVector, scores: RowVector, mass: float) -> RowVecto
 def project_capped_simplex(values: RowVector, total: float, caps: RowVector) -> RowVector:
     """Return the nearest point w with `0 <= w[n] <= caps[n]` and `sum of w = total`.
 
-    It is `clip(values - shift, 0, caps)`; the shift is found by bisection, O(N) a step.
-
-    total : at most the sum of the caps.
+    It is `clip(values - shift, 0, caps)`; the shift is found by bisection, O(N) a step. The total
+    is at most the sum of the caps.
     """
     low, high = float((values - caps).min()), float(values.max())
     for _ in range(BISECTIONS):
@@ -256,7 +240,6 @@ class Center:
 
     point: Vector
     settled: bool
-    n_steps: int
 
 
 def find_center(vectors: Vectors, *, max_steps: int = 60, tolerance: float = 1e-3) -> Center:
@@ -266,7 +249,7 @@ def find_center(vectors: Vectors, *, max_steps: int = 60, tolerance: float = 1e-
     less than `tolerance` times the median distance of a row.
     """
     point = vectors.mean()
-    for step in range(max_steps):
+    for _ in range(max_steps):
         distances = np.sqrt(np.maximum(vectors.square_norms(point), 0.0))
         typical = float(np.median(distances))
         floor = max(1e-6 * typical, 1e-300)
@@ -274,8 +257,8 @@ def find_center(vectors: Vectors, *, max_steps: int = 60, tolerance: float = 1e-
         shift = float(np.linalg.norm(moved - point))
         point = moved
         if shift <= tolerance * typical:
-            return Center(point, True, step + 1)
-    return Center(point, False, max_steps)
+            return Center(point, True)
+    return Center(point, False)
 
 
 def signed_positions(vectors: Vectors, direction: Vector, center: Vector) -> RowVector:

@@ -43,7 +43,7 @@ def row_columns(result: FitResult, table: Table | None = None) -> dict[str, Any]
         reading, names = result.reading, result.aside.of()
         doubtful, codes = judged.numbers, judged.codes
     else:
-        trust = result.learned.model.weigh(result.deeper.load(table.codes, table.holed))
+        trust = result.learned.model.weigh(result.deeper.load(table.codes, holed=table.holed))
         is_bad = np.flatnonzero(trust < DOUBT)
         weights, codes, reading = table.spread(trust), table.codes[is_bad], table.reading
         doubtful = is_bad if table.kept is None else table.kept[is_bad]

@@ -98,7 +98,6 @@ class MovedTable:
     error: float
     n_eff: float  # trusted rows behind a configuration that occurs, on average
     is_significant: bool  # whether it moved by more than its error
-    n_only_distrusted: int  # configurations that only distrusted rows show
 
 
 def moved_tables(network: BayesianNetwork, moves: Moves) -> list[MovedTable]:
@@ -111,7 +110,6 @@ def moved_tables(network: BayesianNetwork, moves: Moves) -> list[MovedTable]:
             float(moves.error[i]),
             float(moves.rows_per_configuration[i]),
             bool(moves.moved[i] > moves.error[i]),
-            int(moves.n_only_distrusted[i]),
         )
         for i in order
     ]

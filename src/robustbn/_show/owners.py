@@ -32,13 +32,8 @@ def find_owner(
     """Return the only other node whose values odd values look like; empty if none or several.
 
     Labels are compared one by one. Numbers are compared by their distribution, and where another
-    column's numbers went, that column shows something else.
-
-    Parameters
-    ----------
-    odd : how often each value occurs.
-    rows : numbers of the rows that show them.
-    rest : the smallest and the largest ordinary number of the column, between which none is odd.
+    column's numbers went, that column shows something else. `odd` is how often each value occurs,
+    and `rest` the smallest and the largest ordinary number, between which none is odd.
     """
     if len(odd) < LEAST_DIFFERENT or result.rows_hidden:
         return ""

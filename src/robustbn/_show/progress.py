@@ -24,14 +24,7 @@ def showing_progress(
 ) -> Iterator[Callable[[str], None]]:
     """Show what is being done and for how long, once it has taken two seconds.
 
-    Parameters
-    ----------
-    text : what is being done.
-    verbose : None to show it on a terminal, True or False not to.
-
-    Yields
-    ------
-    say : a function that replaces the text.
+    Yields a function that replaces the text.
     """
     if not is_shown(verbose) or not _held.acquire(blocking=False):
         yield lambda _: None

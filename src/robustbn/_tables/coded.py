@@ -13,6 +13,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import RowVector
+from robustbn._core.structure import some
 from robustbn._core.trust import spread
 from robustbn._tables.aside import Aside
 from robustbn.exceptions import CodeRangeError, DataError
@@ -387,9 +388,3 @@ def without_missing_nodes(network: BayesianNetwork) -> tuple[BayesianNetwork, li
     parents = {node: network.parents[node] for node in kept}
     narrow = BayesianNetwork(parents, {node: network.states[node] for node in kept})
     return narrow, list(about.values())
-
-
-def some(names: Sequence[object], limit: int = 8) -> str:
-    """Return a few names, and how many more there are."""
-    shown = ", ".join(map(repr, names[:limit]))
-    return shown + (f", ... ({len(names) - limit} more)" if len(names) > limit else "")

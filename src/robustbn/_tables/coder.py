@@ -20,7 +20,7 @@ from robustbn._core.config import TableConfig
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count, count_have
 from robustbn._core.protocols import Column, Vector
-from robustbn._tables.coded import some
+from robustbn._core.structure import some
 from robustbn._tables.date_forms import period_of
 from robustbn._tables.noticed import Noticed, count_examples
 from robustbn._tables.values import (

@@ -15,7 +15,8 @@ from robustbn._core.advice import Advice, Either, Setting
 from robustbn._core.config import TableConfig
 from robustbn._core.file_names import nearest_name
 from robustbn._core.protocols import Column, Vector
-from robustbn._tables.coded import MISSING_STATE, some
+from robustbn._core.structure import some
+from robustbn._tables.coded import MISSING_STATE
 from robustbn._tables.coder import ColumnCoder
 from robustbn._tables.number_forms import find_notation
 from robustbn._tables.sources import Source, UnreadableError

@@ -21,8 +21,8 @@ from robustbn._core.advice import Advice, Setting
 from robustbn._core.file_names import name_of
 from robustbn._core.formulas import unguard_cell
 from robustbn._core.protocols import Column
+from robustbn._core.structure import some
 from robustbn._tables.arrow import columns_of
-from robustbn._tables.coded import some
 from robustbn._tables.guards import open_unpacked
 from robustbn._tables.sources import Source, UnreadableError, chain_files
 from robustbn._tables.values import nothing_in

@@ -17,12 +17,12 @@ from robustbn._core.config import RobustConfig
 from robustbn._core.file_names import nearest_name
 from robustbn._core.layout import Codes
 from robustbn._core.numbers import count, count_are
-from robustbn._core.structure import check_edges, sort_topologically
+from robustbn._core.structure import check_edges, some, sort_topologically
 from robustbn._learn.draft import Limits
 from robustbn._learn.draft_rounds import Drafted, draft_rows
 from robustbn._networks.edges import write_edge
 from robustbn._show.progress import showing_progress
-from robustbn._tables.coded import require_rows, some
+from robustbn._tables.coded import require_rows
 from robustbn._tables.table import read_table
 from robustbn.exceptions import DataError, SettingError, UnknownSettingError
 from robustbn.network import BayesianNetwork

@@ -57,7 +57,7 @@ from robustbn._learn.units import (
     has_one_step,
     name_unit,
 )
-from robustbn._rows.memory import find_holed, load_codes, load_rows
+from robustbn._rows.memory import load_codes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._show.words import percent
@@ -158,19 +158,8 @@ def _find_alone(find: Callable[..., Found], *given: Any) -> Found:
 
 
 def _loader(fit: RobustEstimator, network: BayesianNetwork) -> partial[Rows]:
-    return partial(_load_codes, network, fit.kernels, fit.n_threads)
-
-
-def _load_codes(
-    network: BayesianNetwork,
-    kernels: str | None,
-    n_threads: int | None,
-    codes: Codes,
-    holed: Sequence[int] | None = None,
-) -> Rows:
-    """Return rows that kernels can judge."""
-    holed = find_holed(network.layout, codes) if holed is None else holed
-    return load_rows(network, codes, kernels, n_threads, holed=holed)
+    """Return what hands codes to kernels that can judge them."""
+    return partial(load_rows, network, kernels=fit.kernels, n_threads=fit.n_threads, holed=None)
 
 
 class RowsAtHand(Deeper):
@@ -366,10 +355,7 @@ def _find_sorted(
 ) -> Iterator[Difference]:
     """Yield stretches of rows over which a column was sorted by itself, or filled with a series.
 
-    Parameters
-    ----------
-    drawn : numbers of the rows that are looked at.
-    context : groups of these rows; those of their numbers are the last.
+    `drawn` are the numbers of the rows, and the last groups are those of these numbers.
     """
     column = len(context) - 1
     for node, values in numbers.items():

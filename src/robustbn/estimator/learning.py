@@ -17,6 +17,7 @@ from robustbn._core.advice import Advice, Either, Setting, warn
 from robustbn._core.allocate import telling_memory
 from robustbn._core.config import RobustConfig, Streaming, TableConfig
 from robustbn._core.result import Round
+from robustbn._core.structure import some
 from robustbn._learn.completion import Complete, complete
 from robustbn._learn.known import decide_groups, refit_decided
 from robustbn._learn.places import (
@@ -32,7 +33,7 @@ from robustbn._means.fit import fit_with_oracle
 from robustbn._rows.stream.find import find_place
 from robustbn._show.progress import showing_progress
 from robustbn._show.result import FitResult
-from robustbn._tables.coded import Table, as_sides, as_weights, some
+from robustbn._tables.coded import Table, as_sides, as_weights
 from robustbn.estimator.finding import build_result
 from robustbn.exceptions import (
     ContextWarning,

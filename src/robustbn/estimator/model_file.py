@@ -233,8 +233,6 @@ def build_counted(document: Any, network: BayesianNetwork) -> Counted:
     if counted.inferred is not None:
         observed, missing = counted.inferred.observed_counts, counted.inferred.missing
         require_shapes(
-            "fit.inferred",
-            observed_counts=(observed, (m,)),
-            missing=(missing, (network.n_nodes,)),
+            "fit.inferred", observed_counts=(observed, (m,)), missing=(missing, (network.n_nodes,))
         )
     return counted

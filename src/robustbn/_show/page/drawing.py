@@ -16,18 +16,15 @@ from html import escape
 from itertools import count as count_from
 from itertools import pairwise
 from math import ceil, floor, log10, sqrt
-from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.numbers import count
+from robustbn._show.measures import Moves
 from robustbn._show.words import as_text, percent, shorten
 from robustbn.network import BayesianNetwork
-
-if TYPE_CHECKING:
-    from robustbn._show.measures import Moves
 
 # From paper to burnt earth: lightness falls in even steps, so that the order is read without hue.
 SCALE = ("#f6f1e7", "#f6dfb6", "#f0c27a", "#e29d45", "#c4722a", "#964c1c", "#612c12")
