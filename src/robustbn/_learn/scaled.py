@@ -24,9 +24,10 @@ from robustbn._learn.compared_places import ContextPlaces, gather_places
 from robustbn._learn.swap_screen import SCREENED, Family, Odds, may_gain
 from robustbn._learn.swap_search import LEAST_GAIN, find_places, find_rows, is_clean, pay_for, take
 from robustbn._learn.swaps import Act, Column, Numbers, Places, scale_alone
-from robustbn._learn.units import FAHRENHEIT, UNITS
+from robustbn._learn.units import FAHRENHEIT, LEAST_NUMBERS, UNITS, measure_unit
 
 POWERS = (10.0, 100.0, 1000.0)  # a decimal point slips by
+MOST_SCALED = 0.2  # share of the rows: of more, nobody can say which unit is the right one
 # share of a column beyond zero: in 322 public tables, the three columns that seemed to be scaled
 # had half of their numbers there
 MOST_BEYOND = 0.05  # share: see above
@@ -74,17 +75,30 @@ def find_scaled(
                 layout, codes, columns, (node,), [places[given]], n_tried * len(places),
                 scale, given,
             )  # fmt: skip
-            best = _choose([Scaled(**vars(each), scale=scale) for each in there], best)
+            told = [Scaled(**vars(each), scale=scale) for each in there]
+            told = [each for each in told if _is_beyond(each, columns[node].values, places[given])]
+            best = _choose(told, best)
         for scale in () if best else screen.list_rows():
             act = Act.scale(layout, codes[good], take(columns, good), node, scale)
             rows = find_rows(act, is_good, n_tried)
-            if rows is not None:
+            if rows is not None and rows.share <= MOST_SCALED:
                 best = _choose([Scaled(**vars(rows), scale=scale)], best)
         for each in best:
             inside = np.flatnonzero(each.chances > 0.5)
             if each.parts or is_clean(layout, codes, columns, (node,), inside, columns, each.scale):
                 found.append(each)
     return sorted(found, key=lambda each: -each.gain)
+
+
+def _is_beyond(found: Scaled, values: Vector, place: ContextPlaces) -> bool:
+    """Return whether numbers of a place differ as the unit says, and far more than others do."""
+    is_there, inside = np.isfinite(values), found.chances > 0
+    here, elsewhere = values[is_there & inside], values[is_there & ~inside]
+    of_others = (values[is_there & ~inside & (place.codes == k)] for k in range(len(place.firsts)))
+    medians = [float(np.median(some)) for some in of_others if len(some) >= LEAST_NUMBERS]
+    scale = found.scale
+    shift = scale.centre * (1 - scale.factor)
+    return measure_unit(here, elsewhere, medians, scale.factor, shift) < np.inf
 
 
 def _may_scale(values: Vector, scale: Scale) -> bool:

@@ -47,25 +47,32 @@ def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> st
     here, elsewhere : the finite numbers of a column at a place, and at all others.
     medians : of the other values of the context column, the yardstick.
     """
+    told = ((measure_unit(here, elsewhere, medians, *act), name) for *act, name in _acts())
+    distance, name = min(told)
+    return name if distance < np.inf else ""
+
+
+def measure_unit(
+    here: Numbers, elsewhere: Numbers, medians: Sequence[float], factor: float, shift: float
+) -> float:
+    """Return how far numbers of a place are from all others in another unit; inf if too far.
+
+    Parameters
+    ----------
+    factor, shift : of the unit: `factor * number + shift`.
+    """
     if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
-        return ""
+        return np.inf
     seen, usual = np.quantile(here, QUANTILES), np.quantile(elsewhere, QUANTILES)
-    width = float(usual[3] - usual[1])
-    if width <= 0:
-        return ""
-    plain = float(np.abs(seen - usual).mean())
-    found = []
-    for factor, shift, name in _acts():
-        distance = float(np.abs(seen - (factor * usual + shift)).mean())
-        if distance > CLOSE * factor * width or distance > BETTER * plain:
-            continue
-        middle = float(seen[2]), float(usual[2])
-        if not (
-            _are_degrees(*middle, factor, shift) if shift else _is_factor(*middle, factor, medians)
-        ):
-            continue
-        found.append((distance / factor, name))
-    return min(found)[1] if found else ""
+    width, plain = float(usual[3] - usual[1]), float(np.abs(seen - usual).mean())
+    distance = float(np.abs(seen - (factor * usual + shift)).mean())
+    if width <= 0 or distance > min(CLOSE * factor * width, BETTER * plain):
+        return np.inf
+    middle = float(seen[2]), float(usual[2])
+    is_unit = (
+        _are_degrees(*middle, factor, shift) if shift else _is_factor(*middle, factor, medians)
+    )
+    return distance / factor if is_unit else np.inf
 
 
 def _acts() -> list[tuple[float, float, str]]:
