@@ -50,7 +50,7 @@ from robustbn._learn.gain import find_gain
 
 YARDSTICK = 0.9  # quantile of the spread among the others: some of them stand out naturally, too
 CHANCE = 1.28  # standard deviations: the same quantile of what chance alone gives
-MOST_CROSSED = 12  # values of a column that are looked at together with periods
+MOST_CROSSED = 40  # values of a column that are looked at together with periods
 CROSSED = ("hours", "rows")  # periods, and stretches of rows: what values are looked at with
 COUNTED_AT_ONCE = 2**21  # cells of places that are compared: bounds memory, changes nothing
 MOST_MOVES = 4  # of the ends of a run: most need two
