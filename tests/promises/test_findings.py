@@ -533,6 +533,17 @@ def test_numbers_with_a_wrong_sign_at_one_site_are_one_finding(tmp_path):
     assert found.where["site"] == "north"
 
 
+def test_pounds_at_one_of_thirty_sites_for_some_months_are_told_with_both(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(5)
+    frame["site"] = rng.integers(101, 131, N)
+    is_bad = (frame["site"] == 117) & frame["day"].between("2023-05-01", "2023-12-31")
+    frame.loc[is_bad, "weight"] *= 2.2046
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.severity, found.cause, found.columns) == ("error", "unit", ("weight",))
+    assert found.where["site"] == "117"
+    assert {*found.where} & {"day", "line"}
+
+
 def test_a_long_stretch_of_rows_that_differs_is_a_note_and_a_short_one_a_warning(tmp_path):
     """Files come in some order: of two halves that differ, nobody knows which one is odd."""
     for n_rows, severity in ((1500, "note"), (400, "warning")):
