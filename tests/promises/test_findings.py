@@ -544,6 +544,31 @@ def test_pounds_at_one_of_thirty_sites_for_some_months_are_told_with_both(tmp_pa
     assert {*found.where} & {"day", "line"}
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"])
+def test_dates_in_another_form_at_one_site_are_told_whatever_the_form_of_the_others(form, tmp_path):
+    frame = clean_table()
+    days = pd.to_datetime(frame["day"])
+    other = "%d/%m/%Y" if form != "%d/%m/%Y" else "%m/%d/%Y"
+    rows = np.flatnonzero(frame["site"] == "north")[300:340]
+    frame["day"] = days.dt.strftime(form)
+    frame.loc[rows, "day"] = days[rows].dt.strftime(other)
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), "no date")
+    assert found.where["site"] == "north"
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+def test_dates_with_a_wrong_year_are_told_as_far_from_all_others(form, tmp_path):
+    frame = clean_table()
+    days = pd.to_datetime(frame["day"])
+    days[::200] = days[::200] - pd.Timedelta(36_525, "D")
+    frame["day"] = days.dt.strftime(form)
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause, found.columns) == ("wrong cells", "far values", ("day",))
+    assert found.n_cells == 20
+    assert "20 values of day are far from all other dates" in found.sentence
+
+
 def test_a_long_stretch_of_rows_that_differs_is_a_note_and_a_short_one_a_warning(tmp_path):
     """Files come in some order: of two halves that differ, nobody knows which one is odd."""
     for n_rows, severity in ((1500, "note"), (400, "warning")):
