@@ -539,6 +539,76 @@ def test_numbers_with_a_wrong_sign_at_one_site_are_one_finding(tmp_path):
     assert found.where["site"] == "north"
 
 
+def test_pounds_at_one_of_thirty_sites_for_some_months_are_told_with_both(tmp_path):
+    frame, rng = clean_table(), np.random.default_rng(5)
+    frame["site"] = rng.integers(101, 131, N)
+    is_bad = (frame["site"] == 117) & frame["day"].between("2023-05-01", "2023-12-31")
+    frame.loc[is_bad, "weight"] *= 2.2046
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.severity, found.cause, found.columns) == ("error", "unit", ("weight",))
+    assert found.where["site"] == "117"
+    assert {*found.where} & {"day", "line"}
+
+
+def test_numbers_that_are_rounded_at_one_site_are_told_with_the_step(tmp_path):
+    frame = clean_table()
+    rows = np.flatnonzero(frame["site"] == "north")[300:340]
+    frame.loc[rows, "weight"] = frame.loc[rows, "weight"].round(-1)
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.severity, found.cause, found.columns) == ("warning", "rounded", ("weight",))
+    assert found.where["site"] == "north"
+    assert "weight: nearly all are multiples of 10 there" in found.sentence
+
+
+def test_half_of_a_sites_numbers_that_are_the_same_are_told_with_it(tmp_path):
+    frame = clean_table()
+    rows = np.flatnonzero(frame["site"] == "north")[::2]
+    frame.loc[rows, "weight"] = 70.0
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.cause, found.columns) == ("one value", ("weight",))
+    assert "% are 70 there (" in found.sentence
+
+
+def test_a_column_that_was_copied_over_another_at_one_site_is_told_with_both(tmp_path):
+    frame = clean_table()
+    rows = np.flatnonzero(frame["site"] == "north")[300:400]
+    frame.loc[rows, "weight"] = frame.loc[rows, "height"]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.cause, found.columns) == ("values of another column", ("weight",))
+    assert "They look like values of height" in found.sentence
+    near, rng = clean_table(), np.random.default_rng(2)
+    near["waist"] = (near["height"] - 80 + rng.normal(0, 5, N)).round(1)
+    near.loc[rows, "weight"] = near.loc[rows, "waist"]
+    (found,) = serious(look_at(near, tmp_path, [*EDGES, ("height", "waist")]))
+    assert (found.cause, found.columns[0]) == ("copied column", "weight")
+    assert "weight: nearly all are the same as waist there" in found.sentence
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"])
+def test_dates_in_another_form_at_one_site_are_told_whatever_the_form_of_the_others(form, tmp_path):
+    frame = clean_table()
+    days = pd.to_datetime(frame["day"])
+    other = "%d/%m/%Y" if form != "%d/%m/%Y" else "%m/%d/%Y"
+    rows = np.flatnonzero(frame["site"] == "north")[300:340]
+    frame["day"] = days.dt.strftime(form)
+    frame.loc[rows, "day"] = days[rows].dt.strftime(other)
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), "no date")
+    assert found.where["site"] == "north"
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y"])
+def test_dates_with_a_wrong_year_are_told_as_far_from_all_others(form, tmp_path):
+    frame = clean_table()
+    days = pd.to_datetime(frame["day"])
+    days[::200] = days[::200] - pd.Timedelta(36_525, "D")
+    frame["day"] = days.dt.strftime(form)
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause, found.columns) == ("wrong cells", "far values", ("day",))
+    assert found.n_cells == 20
+    assert "20 values of day are far from all other dates" in found.sentence
+
+
 def test_a_long_stretch_of_rows_that_differs_is_a_note_and_a_short_one_a_warning(tmp_path):
     """Files come in some order: of two halves that differ, nobody knows which one is odd."""
     for n_rows, severity in ((1500, "note"), (400, "warning")):

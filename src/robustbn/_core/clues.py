@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_STATE, NO_NUMBER, NO_DATE = "no state", "no number", "no date"
-DECLARED, TITLE = "declared missing", "repeated header"
+DECLARED, TITLE, FAR_DATE = "declared missing", "repeated header", "far values"
 MOST_NUMBERS = 2**20  # row numbers that are kept for each kind of odd value: 8 MB
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits mixed: joins prints in their order
 SIGN, POINT, UNIT = "sign", "decimal point", "unit"  # what makes numbers others
@@ -23,8 +23,8 @@ class OddValues:
     """Values of one column that were not read as ordinary values."""
 
     column: str  # the node or column of context, or "" where whole rows are meant
-    # NO_STATE, NO_NUMBER, NO_DATE, DECLARED (missing, since a setting says so) or TITLE (the row
-    # repeats the header)
+    # NO_STATE, NO_NUMBER, NO_DATE, FAR_DATE (far from all others), DECLARED (missing, since a
+    # setting says so) or TITLE (the row repeats the header)
     kind: str
     n: int = 0  # how many
     # how often each of the first values occurs

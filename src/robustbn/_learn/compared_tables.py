@@ -25,6 +25,11 @@ MOST_LEFT = 0.1  # share of what own tables gain, once put back: 0 where planted
 MOST_REPEATS = 0.2  # share: see above
 LEAST_REPEATED = 20  # numbers of which it is known whether they are those of the row before
 FREQUENT = 0.02  # share of the rows at which a number begins: with more, it comes again by chance
+# People round to multiples of a power of ten, or of half of it.
+TENS = range(-6, 9)  # powers of ten that are tried: finer numbers are not rounded
+STEPS = tuple(float(f"{k}e{p}") for p in TENS for k in (1, 5))  # units of a column
+STEP_OFF = 1e-6  # steps by which a multiple may be off for how numbers are kept
+LEAST_ROUND = 0.01  # share of the numbers that are multiples of a step: fewer count as the rest
 MOST_POWER = 4.0  # of factors: more is needed only where parents all but decide the state
 
 Places = NDArray[np.int64]
@@ -257,6 +262,39 @@ def measure_repeats(
     shares = np.unique(values[sides[0]], return_counts=True)[1] / np.count_nonzero(sides[0])
     is_clear = elsewhere < MOST_REPEATS < here - float(shares @ shares)
     return (here, elsewhere) if is_clear else None
+
+
+def make_step_tables(node: int, values: Vector) -> Iterator[ComparedTable]:
+    """Yield the table of how round a node's numbers are: the largest step each is a multiple of.
+
+    Somebody who rounds or guesses, or another device, leaves such a place, though the numbers
+    hardly change.
+    """
+    levels = find_levels(values)
+    counts = np.bincount(levels[levels >= 0], minlength=len(STEPS))
+    used = np.flatnonzero(counts >= max(LEAST_ROUND * counts.sum(), LEAST_REPEATED))
+    if len(used) > 1:
+        cells = np.clip(np.searchsorted(used, levels, side="right") - 1, 0, None)
+        cells = np.where(levels >= 0, cells, -1)
+        yield ComparedTable(node, False, cells, cells, np.zeros(len(used), np.int64))
+
+
+def find_levels(values: Vector) -> Places:
+    """Return which of `STEPS` is the largest that each number is a multiple of; -1 for 0 and NaN.
+
+    The first one stands for smaller ones, too.
+
+    >>> [STEPS[level] for level in find_levels(np.array([30.0, 31.0, 1.75, 1500.0]))]
+    [10.0, 1.0, 0.05, 500.0]
+    """
+    distinct, places = np.unique(values, return_inverse=True)
+    is_known = np.isfinite(distinct) & (distinct != 0)
+    levels = is_known - 1
+    for level, step in enumerate(STEPS):
+        times = np.where(is_known, np.abs(distinct), 0.0) / step
+        levels[(times > 1 / 2) & (np.abs(times - np.round(times)) <= STEP_OFF)] = level
+    found: Places = levels[places]
+    return found
 
 
 def find_own_gain(

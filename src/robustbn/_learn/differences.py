@@ -50,8 +50,7 @@ from robustbn._learn.gain import find_gain
 
 YARDSTICK = 0.9  # quantile of the spread among the others: some of them stand out naturally, too
 CHANCE = 1.28  # standard deviations: the same quantile of what chance alone gives
-MOST_CROSSED = 12  # values of a column that are looked at together with periods
-CROSSED = ("hours", "rows")  # periods, and stretches of rows: what values are looked at with
+MOST_CROSSED = 40  # values of a column that are looked at together with periods
 COUNTED_AT_ONCE = 2**21  # cells of places that are compared: bounds memory, changes nothing
 MOST_MOVES = 4  # of the ends of a run: most need two
 MOST_SETTLED = 4  # places of a column, by one table or by all, that all tables are compared at
@@ -139,10 +138,9 @@ class _Rest:
         self.pairs = [
             (a, b)
             for a, b in product(range(len(columns)), repeat=2)
-            if not columns[a].groups.is_ordered
+            if not columns[a].groups.has_periods
             and len(columns[a].firsts) <= MOST_CROSSED
             and columns[b].groups.has_periods
-            and columns[b].groups.kind in CROSSED
         ]
 
     def count_places(self, where: Sequence[int]) -> float:

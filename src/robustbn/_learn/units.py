@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from robustbn._core.dirichlet import JEFFREYS
 from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import Difference
-from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
+from robustbn._learn.compared_tables import MOST_LEFT, STEPS, find_levels, find_own_gain
 
 Numbers = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -36,6 +36,7 @@ LEAST_MEDIANS = 2  # of other values of the context column: fewer show no spread
 BEYOND_SPREAD = 4.0  # times the spread of the other values' medians, as logarithms
 FORMS = (5, 0.6, 0.5, 0.05)  # rows; their share at a place, that elsewhere in its parts; of one
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
+MOST, ODDS = 0.5, 9.0  # share of one number, and times the odds that it has elsewhere: 90 and 50 %
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
 
 
@@ -199,14 +200,67 @@ def find_one_state(here: Rows, elsewhere: Rows) -> int | None:
     return most if is_one and elsewhere[most] <= ONE_VALUE[1] * elsewhere.sum() else None
 
 
-def find_one_value(here: Numbers, elsewhere: Numbers) -> float | None:
-    """Return the number that nearly all rows of a place have, and others have not; None if none."""
+def find_one_value(here: Numbers, elsewhere: Numbers) -> tuple[float, float, float] | None:
+    """Return a number that most rows of a place have, and others have not, with both shares.
+
+    None if there is none.
+
+    >>> find_one_value(np.append(np.arange(1.0, 20.0), np.zeros(21)), np.arange(40.0))
+    (0.0, 0.525, 0.025)
+    """
     if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
         return None
     values, counts = np.unique(here, return_counts=True)
-    value, share = float(values[counts.argmax()]), counts.max() / len(here)
-    usual = np.count_nonzero(elsewhere == value) / len(elsewhere)
-    return value if share >= ONE_VALUE[0] and usual <= ONE_VALUE[1] else None
+    value, share = float(values[counts.argmax()]), float(counts.max() / len(here))
+    usual = float(np.mean(elsewhere == value))
+    is_clear = share * (1 - usual) >= ODDS * usual * (1 - share)
+    return (value, share, usual) if share >= MOST and is_clear else None
+
+
+def find_copied(
+    here: Mapping[str, Numbers], elsewhere: Mapping[str, Numbers], node: str
+) -> str | None:
+    """Return the column whose numbers nearly all rows of a place repeat, and others do not.
+
+    Parameters
+    ----------
+    here, elsewhere : the numbers of each column; NaN where there is none.
+    """
+    for other in here:
+        if other == node:
+            continue
+        same = [(some[node], some[other]) for some in (here, elsewhere)]
+        known = [np.isfinite(one) & np.isfinite(two) for one, two in same]
+        if min(np.count_nonzero(some) for some in known) < LEAST_NUMBERS:
+            continue
+        shares = [
+            np.mean(one[some] == two[some]) for (one, two), some in zip(same, known, strict=True)
+        ]
+        if shares[0] >= ONE_VALUE[0] and shares[1] <= ONE_VALUE[1]:
+            return other
+    return None
+
+
+def find_step(here: Numbers, elsewhere: Numbers) -> float | None:
+    """Return the step whose multiples nearly all numbers of a place are, and others are not.
+
+    None if there is none, or if nearly all are the same number.
+
+    >>> weights = np.arange(40.0, 90.0)
+    >>> find_step(np.round(weights, -1), weights)
+    10.0
+    """
+    levels = [find_levels(numbers) for numbers in (here, elsewhere)]
+    levels = [some[some >= 0] for some in levels]
+    if min(map(len, levels)) < LEAST_NUMBERS:
+        return None
+    if np.unique(here[here != 0], return_counts=True)[1].max() >= ONE_VALUE[0] * len(levels[0]):
+        return None
+    for level in range(len(STEPS) - 1, 0, -1):
+        shares = [float((some >= level).mean()) for some in levels]
+        if shares[0] >= ONE_VALUE[0]:
+            return STEPS[level] if shares[1] <= ONE_VALUE[1] else None
+    return None
 
 
 def has_one_step(numbers: Numbers) -> bool:

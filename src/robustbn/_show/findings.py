@@ -60,7 +60,7 @@ def _without_echoes(findings: list[Finding]) -> Iterator[Finding]:
     for each in findings:
         is_echo = (
             each.kind in (Kind.COLUMN_DIFFERS, Kind.MISSING)
-            and each.cause in ("", "one value")
+            and each.cause in ("", "one value", "copied column")
             and any(
                 each.columns == value.columns
                 and set(each.where) & set(value.where)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import (
     DECLARED,
+    FAR_DATE,
     NO_DATE,
     NO_NUMBER,
     NO_STATE,
@@ -73,7 +74,7 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         is_common &= not _is_of_another(result, odd.column, common)
         cause = EXCHANGED if _is_exchanged(odd) else FROM_OTHER if owner else odd.kind
         yield Finding(
-            Kind.UNREADABLE,
+            Kind.WRONG_CELLS if odd.kind == FAR_DATE else Kind.UNREADABLE,
             NOTE if odd.kind == DECLARED else WARNING,
             _say_odd(result, odd, parts, n_there, is_exchanged=cause == EXCHANGED)
             + (say_owner(owner) if owner else ""),
@@ -142,6 +143,7 @@ def _say_odd(
     what = {
         NO_NUMBER: "could not be read as a number",
         NO_DATE: "is not a date",
+        FAR_DATE: "is far from all other dates",
         DECLARED: "is treated as missing, as requested",
     }.get(odd.kind, "is not a state")
     verb = what if odd.n == 1 else what.replace("is ", "are ", 1)

@@ -32,13 +32,19 @@ def find_owner(
     """Return the only other node whose values odd values look like; empty if none or several.
 
     Labels are compared one by one. Numbers are compared by their distribution, and where another
-    column's numbers went, that column shows something else. `odd` is how often each value occurs,
-    and `rest` the smallest and the largest ordinary number, between which none is odd.
+    column's numbers went, that column shows something else, or the same if they were copied.
+
+    Parameters
+    ----------
+    odd : how often each value occurs.
+    rows : numbers of the rows that show them.
+    rest : the smallest and the largest ordinary number of the column, between which none is odd.
     """
     if len(odd) < LEAST_DIFFERENT or result.rows_hidden:
         return ""
     numbers, sample = _read_numbers(odd), result.aside.clues.numbers
     is_there = np.isin(sample.rows, rows)
+    own = sample.values.get(column)
     found = []
     for node, states in result.network.states.items():
         values = sample.values.get(node)
@@ -50,7 +56,10 @@ def find_owner(
             is_owner = (
                 numbers is not None
                 and _are_numbers(numbers, values, rest)
-                and _are_gone(values[is_there], values[~is_there])
+                and (
+                    _are_gone(values[is_there], values[~is_there])
+                    or (own is not None and _are_same(own[is_there], values[is_there]))
+                )
             )
         found += [node] if is_owner else []
     return found[0] if len(found) == 1 else ""
@@ -58,7 +67,8 @@ def find_owner(
 
 def say_owner(owner: str) -> str:
     """Return a sentence on whose values odd values are."""
-    return f" They look like values of {owner}: columns may have been shifted or swapped there."
+    how = "columns may have been shifted, swapped or copied there"
+    return f" They look like values of {owner}: {how}."
 
 
 def _read_numbers(odd: Mapping[Any, int]) -> Numbers | None:
@@ -87,6 +97,11 @@ def _are_numbers(numbers: Numbers, values: Numbers, rest: tuple[float, float] | 
     if min(len(numbers), len(others)) < LEAST_NUMBERS or 2 * len(others) < len(there):
         return False
     return bool(find_distance(numbers, others) < APART / np.sqrt(len(numbers)))
+
+
+def _are_same(numbers: Numbers, values: Numbers) -> bool:
+    """Whether nearly all numbers are those of another column in the same rows."""
+    return bool((numbers == values).mean() >= 1 - MOST_OTHER)
 
 
 def _are_gone(here: Numbers, elsewhere: Numbers) -> bool:

@@ -278,7 +278,7 @@ class AsideReader:
         numbers = None if self._has_all else self._shown
         ids = tuple(each for reader in self._ids if (each := reader.finish()) is not None)
         found_names = Aside(context, names, (), self.plan.damaged, None, numbers, self._starts[-1])
-        odd = tuple(each for each in map(find_odd_times, raw) if each is not None)
+        odd = tuple(each for some in raw for each in find_odd_times(some))
         return replace(found_names, clues=Clues(odd, ids=ids), is_chosen=self.plan.is_chosen)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.clues import NO_DATE, OddValues
+from robustbn._core.clues import FAR_DATE, NO_DATE, OddValues
+from robustbn._core.far import find_rest, is_apart
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
-from robustbn._tables.date_forms import CALENDAR, day_of, find_orders
+from robustbn._tables.date_forms import CALENDAR, day_of, find_order
 from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
 
 Counts = NDArray[np.int64]
@@ -36,6 +37,8 @@ WIDEST_SPAN = 2**18  # of keys that are counted without being sorted
 MOST_BUCKETS = 2**14  # of numbers: an end of a tenth is off by 1 row in 1,600 if all are alike
 MOST_VALUES = 1_000  # of words and whole numbers: with more they are names, or are cut
 MOST_PERIODS = 400  # of a time: the shortest with no more of them, so a year goes by days
+HOURS_OF_YEAR = 24 * 365.25
+MOST_EXAMPLES = 3  # of times that are far from all others
 MOST_ODD_TIMES = 0.5  # share of different values that are no times; exchanged days and months: 0.39
 MOST_NUMBERED = 200  # different numbers of sites, interviewers or years: more are measurements
 INTERVALS = 10  # of numbers, with equally many rows each
@@ -260,6 +263,9 @@ class ContextCounts:
         days = _days_of(values) if kind == "none" else None
         is_ordered = kind == "numbers" or days is not None
         if days is not None:
+            is_day = ~np.isnat(days)
+            values = [value for value, is_one in zip(values, is_day, strict=True) if is_one]
+            days, counts = days[is_day], counts[is_day]
             names, firsts = [str(day) for day in days], days.astype(np.float64)
         elif is_ordered:
             names, firsts = [_say_number(v) for v in values], numbers
@@ -329,20 +335,38 @@ def place_rows(groups: Groups, raw: RawContext) -> NDArray[np.signedinteger[Any]
     return np.where(_is_gone(groups.kind, units), -1, places).astype(small)
 
 
-def find_odd_times(raw: RawContext) -> OddValues | None:
-    """Return the values of a column of times that are none; None if all are, or none is known."""
-    if raw.kind == "hours":  # too many to keep examples
-        rows = np.flatnonzero(raw.codes == NEITHER)
-        return OddValues(raw.name, NO_DATE, len(rows), rows=rows) if len(rows) else None
-    if raw.kind != "values" or _kind_of(raw.values) != "hours":
-        return None
-    is_odd = np.append(_hours_of(raw.values) == NEITHER, False)
-    rows = np.flatnonzero(is_odd[raw.codes])
-    if not len(rows):
-        return None
-    seen = np.bincount(raw.codes[rows], minlength=len(raw.values))
-    examples = {raw.values[k]: int(seen[k]) for k in np.argsort(-seen, kind="stable") if seen[k]}
-    return OddValues(raw.name, NO_DATE, len(rows), examples, rows)
+def find_odd_times(raw: RawContext) -> list[OddValues]:
+    """Return the values of a column of times that are none, and times far from all others."""
+    if raw.kind not in ("hours", "values") or not len(raw.codes):
+        return []
+    times = raw.codes
+    if raw.kind == "values":
+        times = np.append(_times_of(raw.values), GONE)[raw.codes]
+    found = [_gather_odd(raw, kind, rows) for kind, rows in _find_odd_rows(times)]
+    return [odd for odd in found if odd.n]
+
+
+def _find_odd_rows(hours: NDArray[np.int32]) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Yield the rows of a column of hours whose value is no time, and those far from others."""
+    yield NO_DATE, np.flatnonzero(hours == NEITHER)
+    there = np.flatnonzero(~_is_gone("hours", hours))
+    order = there[np.argsort(hours[there], kind="stable")]
+    years = 1970 + hours[order] / HOURS_OF_YEAR
+    low, high = find_rest(years)
+    if high - low < len(years) and is_apart(years, low, high):
+        yield FAR_DATE, np.sort(np.concatenate([order[:low], order[high:]]))
+
+
+def _gather_odd(raw: RawContext, kind: str, rows: NDArray[np.int64]) -> OddValues:
+    """Return odd values of some rows; values that are no times and too many are not kept."""
+    codes, seen = np.unique(raw.codes[rows], return_counts=True)
+    order = np.argsort(-seen, kind="stable")
+    if raw.kind == "values":
+        examples = {raw.values[codes[k]]: int(seen[k]) for k in order}
+    else:
+        known = order[codes[order] != NEITHER][:MOST_EXAMPLES]
+        examples = {str(codes[k].astype("M8[h]").astype("M8[D]")): int(seen[k]) for k in known}
+    return OddValues(raw.name, kind, len(rows), examples, rows)
 
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -424,15 +448,40 @@ def _hours_of(values: Sequence[Any]) -> NDArray[np.int32]:
     return np.fromiter(map(_hour_of, values), np.int32, len(values))
 
 
+def _times_of(values: Sequence[Any]) -> NDArray[np.int32]:
+    """Return the hour of each value of a column of times, NEITHER for what is none.
+
+    All are GONE if it is no such column.
+    """
+    if _kind_of(values) == "hours":
+        return _hours_of(values)
+    days = _days_of(values)
+    if days is None:
+        return np.full(len(values), GONE, np.int32)
+    return np.where(np.isnat(days), NEITHER, days.astype("M8[h]").astype(np.int64)).astype(np.int32)
+
+
 def _hour_of(value: Any) -> int:
-    """Return the hour of a time, or of text that starts with one; NEITHER for all else."""
+    """Return the hour of a time, or of text that is one in any order; NEITHER for all else."""
     if isinstance(value, str):
-        return _hour_of_text(value.strip()[:13])
+        text = value.strip()
+        hour = _hour_of_text(text[:13])
+        return hour if hour != NEITHER else _hour_of_day(text)
     if not isinstance(value, np.datetime64 | date):
         return NEITHER
     moment = value.replace(tzinfo=None) if isinstance(value, datetime) else value
     hour = int(np.array(moment, "M8[h]").astype(np.int64))
     return hour if abs(hour) <= MOST_HOURS else NEITHER
+
+
+@lru_cache(maxsize=2**17)
+def _hour_of_day(text: str) -> int:
+    """Return the first hour of a day such as 7.3.2024 or March 7, 2024; NEITHER for all else.
+
+    Of 03/07/2024 the column says which is the day: see `_days_of`.
+    """
+    day = day_of(text)
+    return NEITHER if day is None else int(np.datetime64(day, "h").astype(np.int64))
 
 
 @lru_cache(maxsize=2**17)
@@ -447,14 +496,12 @@ def _hour_of_text(start: str) -> int:
 
 
 def _days_of(values: Sequence[Any]) -> NDArray[np.datetime64] | None:
-    """Return days in the forms that people write; None in any doubt."""
-    if not values or not all(isinstance(value, str) for value in values):
+    """Return days such as 03/07/2024, in the order of most, NaT for others; None in any doubt."""
+    order = find_order(values)
+    if order is None:
         return None
-    orders = find_orders(values)
-    days = [day_of(value, order) for order in orders for value in values]
-    if len(orders) != 1 or None in days:
-        return None
-    return np.array(days, "M8[D]")
+    days = np.array([day_of(value, order) or "NaT" for value in values], "M8[D]")
+    return days if np.isnat(days).mean() <= MOST_ODD_TIMES else None
 
 
 def _floats_of(values: Sequence[Any]) -> NDArray[np.float64]:

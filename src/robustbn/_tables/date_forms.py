@@ -218,6 +218,22 @@ def find_orders(values: Iterable[Any]) -> set[str]:
     return {"dmy"} if is_same and len(orders) == 2 else orders
 
 
+def find_order(values: Iterable[Any]) -> str | None:
+    """Return the order of most values like 03/07/2024; None if there are none, or in any doubt.
+
+    >>> find_order(["25/12/2024", "03/07/2024", "12/26/2024", "31/01/2025"])
+    'dmy'
+    """
+    read = [_open_days(value) for value in values if isinstance(value, str)]
+    if not any(read):
+        return None
+    is_same = all(days.get("dmy") == days.get("mdy") for days in read)
+    told = [sum(order in days and len(days) == 1 for days in read) for order in ("dmy", "mdy")]
+    if told[0] == told[1]:
+        return "dmy" if is_same else None
+    return "dmy" if told[0] > told[1] else "mdy"
+
+
 def are_compact_days(values: Iterable[Any]) -> bool:
     """Whether numbers such as 20240531 are clearly days: several different ones, and all are."""
     days = [day_of(value, "ymd") for value in values]

@@ -35,6 +35,7 @@ from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import (
     make_number_tables,
     make_repeat_tables,
+    make_step_tables,
     make_tables,
     measure_repeats,
 )
@@ -51,9 +52,11 @@ from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_bac
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
+    find_copied,
     find_one_state,
     find_one_value,
     find_stand_in,
+    find_step,
     has_one_step,
     name_unit,
 )
@@ -311,6 +314,7 @@ class RowsAtHand(Deeper):
         for node, values in numbers.items():
             tables += make_number_tables(network.layout, codes, node, values)
             tables += make_repeat_tables(node, values, drawn)
+            tables += make_step_tables(node, values)
         in_order = list(_find_sorted(drawn, numbers, looked_at))
         left = np.ones(len(drawn), bool)
         for place in in_order:
@@ -420,6 +424,10 @@ def _name_causes(
     codes, groups = of_runs[0][1], context[place.runs[0].column].groups
     if groups.has_periods:  # neighbours together, so that each has enough rows for a median
         codes = codes // max(-(-2 * LEAST_NUMBERS * len(groups.labels) // max(len(codes), 1)), 1)
+    inside, others = (
+        {name: values[side] for name, values in numbers.values.items()}
+        for side in (is_inside, ~is_inside & (codes >= 0))
+    )
     for node in place.nodes:
         values = numbers.values.get(network.nodes[node])
         if values is None:
@@ -431,12 +439,19 @@ def _name_causes(
             for k in np.unique(codes[is_there & is_other])
             if len(some := values[is_there & is_other & (codes == k)]) >= LEAST_NUMBERS
         ]
-        unit, value = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
-        if unit:
+        unit, one = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
+        step, other = find_step(here, elsewhere), find_copied(inside, others, network.nodes[node])
+        if other is not None:
+            yield node, "copied column", f"nearly all are the same as {other} there"
+        elif unit:
             usual = f"{np.median(elsewhere):.6g} elsewhere, {np.median(here):.6g} there"
             yield node, "unit", f"{unit} appear to be mixed up (the median is {usual})"
-        elif value is not None:
-            yield node, "one value", f"nearly all are {value:g} there"
+        elif not place.causes and step is not None:
+            yield node, "rounded", f"nearly all are multiples of {step:g} there, but not elsewhere"
+        elif one is not None:
+            value, share, usual_share = one
+            text = f"{percent(share)} are {value:g} there ({percent(usual_share)} elsewhere)"
+            yield node, "one value", text
         elif not place.causes:
             shares = measure_repeats(values, numbers.rows, is_inside)
             if shares is not None:

@@ -17,7 +17,14 @@ from robustbn._learn.compared_tables import (
     make_tables,
 )
 from robustbn._learn.differences import find_differences
-from robustbn._learn.units import find_one_state, find_one_value, find_stand_in, name_unit
+from robustbn._learn.units import (
+    find_copied,
+    find_one_state,
+    find_one_value,
+    find_stand_in,
+    find_step,
+    name_unit,
+)
 
 
 def prints_of(codes, numbers=None, step=1):
@@ -203,7 +210,7 @@ def test_a_factor_within_the_spread_of_other_medians_is_no_unit():
 def test_one_value_in_nearly_all_rows_is_told():
     rng = np.random.default_rng(0)
     usual = rng.integers(20, 80, 1000).astype(float)
-    assert find_one_value(np.r_[np.full(95, 40.0), usual[:5]], usual) == 40
+    assert find_one_value(np.r_[np.full(95, 40.0), usual[:5]], usual) == (40, 0.95, 0.01)
     assert find_one_value(usual[:100], usual) is None
 
 
@@ -366,3 +373,25 @@ def test_a_long_period_that_differs_a_little_does_not_hide_few_rows_that_differ_
     assert len(few.rows) < 100
     assert len(np.intersect1d(few.rows, np.arange(1000, 1060))) > 50
     assert len(many.rows) > 2000
+
+
+def test_numbers_are_rounded_if_nearly_all_are_multiples_of_a_step_that_others_are_not():
+    rng = np.random.default_rng(0)
+    wages = rng.gamma(20.0, 5.0, 2000)
+    assert find_step(wages[:100].round(-1), wages) == 10
+    assert find_step(wages[:100].round(), wages) == 1
+    assert find_step((2 * wages[:100]).round(-1) / 2, wages.round(1)) == 5
+    assert find_step(wages[:100].round(-1), wages.round(-1)) is None
+    assert find_step(wages[:100], wages) is None
+    assert find_step(np.zeros(100), wages) is None
+    assert find_step(np.full(100, 40.0), wages) is None
+
+
+def test_a_column_is_copied_if_nearly_all_its_numbers_are_the_others_there_only():
+    rng = np.random.default_rng(0)
+    first, other = rng.normal(size=(2, 500))
+    elsewhere = {"first": first, "other": other}
+    assert find_copied({"first": other[:50], "other": other[:50]}, elsewhere, "first") == "other"
+    assert find_copied({"first": first[:50], "other": other[:50]}, elsewhere, "first") is None
+    same = {"first": other, "other": other}
+    assert find_copied({"first": other[:50], "other": other[:50]}, same, "first") is None
