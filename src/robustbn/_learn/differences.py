@@ -27,10 +27,12 @@ there as often as the node changes from row to row, over how often it would in a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import nlargest
 from itertools import groupby, product
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +62,7 @@ LEAST_EFFECT = 0.02  # nats a row: less is of no interest, however certain
 LEAST_RATIO = 4.0  # times the spread among other values
 
 _Place = tuple[tuple[int, int, int], ...]  # a column, its first and its last group; one or two
-# what tables with the same cells gain at each value and run of some columns, and the rows that
-# were left: as long as these are, it is not measured again
-_Measured = dict[tuple[int, tuple[int, ...]], tuple[NDArray[np.bool_], Vector]]
+Kept = TypeVar("Kept")
 
 
 def find_differences(
@@ -87,7 +87,7 @@ def find_differences(
     first = np.ones(len(tables[0].cells), bool) if left is None else left
     left_of = {table.node: first for table in tables}
     turnover = np.array([[each.find_turnover(table) for each in columns] for table in tables])
-    found, measured = list[Difference](), _Measured()
+    found, measured = list[Difference](), dict[tuple[Hashable, ...], tuple[Any, Any]]()
     for _ in range(2 * MOST_PLACES):
         rest = _Rest(tables, columns, turnover, left_of, measured)
         best = max(rest.find_slices(), default=None, key=lambda each: each.gain)
@@ -129,9 +129,10 @@ class _Rest:
         columns: Sequence[ContextPlaces],
         turnover: Vector,
         left_of: Mapping[int, NDArray[np.bool_]],
-        measured: _Measured,
+        measured: dict[tuple[Hashable, ...], tuple[Any, Any]],
     ) -> None:
         self.tables, self.columns, self.left_of = tables, columns, left_of
+        # what was measured of tables at places, and the rows that were left of their nodes then
         self.measured = measured
         self.turnover = turnover
         self.totals = dict[tuple[int, ...], list[Vector]]()
@@ -185,7 +186,7 @@ class _Rest:
             best = np.zeros_like(together)
             for number, gains in some:
                 for place in self._name_best(where, values, gains - price):
-                    gain, _ = self._weigh_table(number, place, self.rows_of(place))
+                    gain, _ = self._weigh_table(number, place)
                     if gain > price:
                         alone[place] = max(gain, alone.get(place, 0.0))
                 np.maximum(best, gains, out=best)
@@ -213,30 +214,38 @@ class _Rest:
 
         At least 0; shape (values, runs).
         """
-        firsts, lasts = self.columns[where[-1]].runs
         of_cells = groupby(range(len(self.tables)), lambda number: id(self.tables[number].cells))
         for numbers in (list(some) for _, some in of_cells):  # counted once
-            left, key = self.left_of[self.tables[numbers[0]].node], (numbers[0], where)
-            known, found = self.measured.get(key, (None, None))
-            if found is not None and known is left:
-                yield from zip(numbers, found, strict=True)
-                continue
-            counts, total = self._count_at(numbers[0], where)
-            gains = np.zeros((len(numbers), len(values), len(firsts)))
-            step = max(COUNTED_AT_ONCE // max(len(firsts) * len(total), 1), 1)
-            for start in range(0, len(values), step):
-                some = counts[values[start : start + step]]
-                upto = np.zeros((len(some), some.shape[1] + 1, len(total)))
-                np.cumsum(some, axis=1, out=upto[:, 1:])
-                n_upto = upto.sum(axis=2)
-                n_rows = n_upto[:, lasts + 1] - n_upto[:, firsts]
-                at, runs = np.nonzero(n_rows > LEAST_ROWS - 1)  # fewer never gain
-                inside = upto[at, lasts[runs] + 1] - upto[at, firsts[runs]]
-                for number, told in zip(numbers, gains, strict=True):
-                    paid = _pay(self.tables[number], inside, total, len(self.tables))
-                    told[start + at, runs] = np.maximum(paid, 0.0)
-            self.measured[key] = left, gains
-            yield from zip(numbers, gains, strict=True)
+            measure = partial(self._measure_all, numbers, where, values)
+            yield from zip(numbers, self._keep(measure, numbers[0], where), strict=True)
+
+    def _keep(self, measure: Callable[[], Kept], number: int, *what: Hashable) -> Kept:
+        """Return what is measured of a table; what is known for the same rows that are left."""
+        left = self.left_of[self.tables[number].node]
+        known = self.measured.get((number, *what))
+        if known is None or known[0] is not left:
+            known = self.measured[number, *what] = left, measure()
+        found: Kept = known[1]
+        return found
+
+    def _measure_all(self, numbers: list[int], where: tuple[int, ...], values: Places) -> Vector:
+        """Return what tables with the same cells gain at each value and run."""
+        firsts, lasts = self.columns[where[-1]].runs
+        counts, total = self._count_at(numbers[0], where)
+        gains = np.zeros((len(numbers), len(values), len(firsts)))
+        step = max(COUNTED_AT_ONCE // max(len(firsts) * len(total), 1), 1)
+        for start in range(0, len(values), step):
+            some = counts[values[start : start + step]]
+            upto = np.zeros((len(some), some.shape[1] + 1, len(total)))
+            np.cumsum(some, axis=1, out=upto[:, 1:])
+            n_upto = upto.sum(axis=2)
+            n_rows = n_upto[:, lasts + 1] - n_upto[:, firsts]
+            at, runs = np.nonzero(n_rows > LEAST_ROWS - 1)  # fewer never gain
+            inside = upto[at, lasts[runs] + 1] - upto[at, firsts[runs]]
+            for number, told in zip(numbers, gains, strict=True):
+                paid = _pay(self.tables[number], inside, total, len(self.tables))
+                told[start + at, runs] = np.maximum(paid, 0.0)
+        return gains
 
     def _count_at(self, number: int, where: tuple[int, ...]) -> tuple[Vector, Vector]:
         """Return the rows that show each cell of a table: by value and group, and all of them.
@@ -307,11 +316,17 @@ class _Rest:
 
     def _pay_all(self, place: _Place) -> dict[int, float]:
         """Return what each table gains at a place before the yardstick; of those that gain."""
-        gains, rows = dict[int, float](), self.rows_of(place)
-        for number, table in enumerate(self.tables):
-            here, total = self._compare_with(number, place, rows)
-            gains[number] = float(_pay(table, here[None], total, len(self.tables))[0])
+        rows = self.rows_of(place)
+        gains = {
+            number: self._keep(partial(self._pay_at, number, place, rows), number, place)
+            for number in range(len(self.tables))
+        }
         return {number: gain for number, gain in gains.items() if gain > 0}
+
+    def _pay_at(self, number: int, place: _Place, rows: Places) -> float:
+        """Return what a table gains at a place before the yardstick."""
+        here, total = self._compare_with(number, place, rows)
+        return float(_pay(self.tables[number], here[None], total, len(self.tables))[0])
 
     def _choose_best(self, gains: Mapping[int, float]) -> list[int]:
         """Return the table of each node that gains most."""
@@ -327,18 +342,20 @@ class _Rest:
         paid, price = self._pay_all(place), np.log(self.count_places([k for k, *_ in place]))
         if self._sum_best(paid) - price < LEAST_GAIN:
             return None
-        rows = self.rows_of(place)
-        sized = {number: self._weigh_table(number, place, rows) for number in paid}
+        sized = {number: self._weigh_table(number, place) for number in paid}
         gains = {number: gain for number, (gain, _) in sized.items() if gain > 0}
         gain = self._sum_best(gains) - price
         if gain < LEAST_GAIN:
             return None
         return _Slice(place, gain, gains, {number: sized[number][1] for number in gains})
 
-    def _weigh_table(self, number: int, place: _Place, inside: Places) -> tuple[float, float]:
+    def _weigh_table(self, number: int, place: _Place) -> tuple[float, float]:
         """Return the gain of a table at a place over the spread among others, and its size."""
+        return self._keep(partial(self._weigh_at, number, place), number, "spread", place)
+
+    def _weigh_at(self, number: int, place: _Place) -> tuple[float, float]:
         table, turnover = self.tables[number], self.turnover[number]
-        here, total = self._compare_with(number, place, inside)
+        here, total = self._compare_with(number, place, self.rows_of(place))
         ratio, free, rows = (float(each[0]) for each in _measure(table, here[None], total))
         if ratio - free / 2 < LEAST_EFFECT * rows:
             return 0.0, 0.0
