@@ -70,7 +70,9 @@ def facts(**given):
         "aside": Aside(),
         "reading": SimpleNamespace(kind="frame", where="", n_read=given["n_rows"], n_copies=0),
         "learned": SimpleNamespace(repetition=None),
-        "deeper": SimpleNamespace(differences=[], swaps=[], find_places=lambda rows, but="": []),
+        "deeper": SimpleNamespace(
+            differences=[], swaps=[], scaled=[], find_places=lambda rows, but="": []
+        ),
         "expert": None,
     }
     found = SimpleNamespace(**(others | given))
