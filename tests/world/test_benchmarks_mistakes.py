@@ -54,7 +54,14 @@ def test_a_finding_counts_if_it_is_new_serious_and_about_the_mistake():
 
 def test_the_summary_has_shares_by_size_and_what_is_false_on_clean_tables():
     lines = [
-        {"way": "findings", "table": "a/b", "mistake": "clean", "error": 0, "warning": 2},
+        {
+            "way": "findings",
+            "table": "a/b",
+            "mistake": "clean",
+            "error": 0,
+            "warning": 2,
+            "cost": 1.4,
+        },
         {
             "way": "findings",
             "table": "a/b",
@@ -73,11 +80,25 @@ def test_the_summary_has_shares_by_size_and_what_is_false_on_clean_tables():
         },
         {"way": "checks", "table": "a/b", "mistake": "clean", "error": 0, "warning": 7},
     ]
-    every, by_mistake = tabulate(lines)
+    own, every, by_mistake = tabulate(lines)
+    assert own.lines[0] == ("1, all mistakes", "100%", "100%", "100%", "0%", "2.0", "0")
     assert every.lines[0] == ("findings", "100%", "100%", "100%", "0%", "2.0", "0")
     assert every.lines[1] == ("checks", "–", "–", "–", "–", "7.0", "0")
     assert by_mistake.lines == (("units", "1.00, 0.00", "1.00, 1.00"),)
-    assert [goal.met for goal in find_goals(lines)] == [True, True]
+    assert all(goal.met for goal in find_goals(lines))
+
+
+def test_ways_are_compared_on_the_tables_that_all_of_them_looked_at():
+    ways = {"a/b": ("findings", "checks"), "c/d": ("findings",)}
+    told = {"size": 0.05, "mistake": "units"}
+    lines = [
+        {"table": table, "way": way, **told, "right": table == "a/b", "named": False}
+        for table, some in ways.items()
+        for way in some
+    ]
+    own, every, _ = tabulate(lines)
+    assert own.lines[0][1].startswith("50%")
+    assert every.lines[0][1] == "100%"
 
 
 @pytest.mark.parametrize(
