@@ -65,6 +65,7 @@ SECTIONS = (
             "repair --full", 1.3),
     Section("cells", "Wrong cells in real tables", "cells --tables 3", "cells", 1.2),
     Section("mistakes", "Everyday mistakes", "mistakes", "mistakes --full", 1.4),
+    Section("untouched", "Public tables as they are", "untouched", "untouched --full", 0.8),
     Section("misfit", "Networks that are wrong in a known way", "misfit", "misfit --full", 1.1),
     Section("causes", "What is wrong with the rows, by name", "causes", "causes --full", 0.9),
     Section("holes", "Missing values, beside pyAgrum's EM", "holes", "holes --full", 1),
