@@ -34,8 +34,9 @@ BENCHMARKS = {
         name: f"{name}.run"
         for name in (
             "learned_adversary", "real", "judging", "repair", "mistakes", "untouched", "misfit",
-            "causes", "holes", "posteriors", "calibration", "gate", "draft", "counting", "robust_time",
-            "growth", "threads", "kernels", "startup", "report_page", "sensitivity", "dask_scale",
+            "causes", "holes", "posteriors", "calibration", "gate", "draft", "counting",
+            "robust_time", "growth", "threads", "kernels", "startup", "report_page",
+            "sensitivity", "dask_scale",
         )
     },
 }  # fmt: skip

@@ -34,7 +34,7 @@ from robustbn._core.far import (
     is_code,
 )
 from robustbn._core.file_names import inner_suffix
-from robustbn._core.findings import ERROR, NOTE, WARNING, Finding, Kind, Remedy
+from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._show import saying
 from robustbn._show.owners import FROM_OTHER, find_owner, say_owner
@@ -48,7 +48,7 @@ MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody read
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
-SURE, LIKELY = 0.99, 0.9  # probability that numbers are scaled: at a place, here and there
+LIKELY = 0.9  # probability that numbers are scaled
 POWERS = (10, 100, 1000)  # a decimal point slips by
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
@@ -234,9 +234,9 @@ def find_scaled(result: FitResult) -> Iterator[Finding]:
             said += f"{examples}.{saying.having(parts, ' They')}"
         yield Finding(
             Kind.COLUMN_DIFFERS if each.parts else Kind.WRONG_CELLS,
-            ERROR if each.parts else WARNING,
+            WARNING,
             said,
-            SURE if each.parts else LIKELY,
+            LIKELY,
             (node,),
             saying.where_of(parts),
             n,
