@@ -81,7 +81,7 @@ def measure(cell: UntouchedTable) -> Record:
         start = time.perf_counter()
         try:
             fit = robustbn.fit(robustbn.draft(path).network, path, random_state=0)
-        except robustbn.RobustBNError as error:
+        except robustbn.exceptions.RobustBNError as error:
             return {"said": str(error)[:LONGEST]}
         found = fit.findings_
         seconds = time.perf_counter() - start

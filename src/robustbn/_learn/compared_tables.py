@@ -62,13 +62,13 @@ class ComparedTable:
         inside : rows of the places that show each cell; shape (places, J).
         total : of all rows; shape (J,).
         """
-        sides = inside, total - inside
-        sums = [np.add.reduceat(side, self.starts, axis=1) for side in sides]
-        whole = np.add.reduceat(total, self.starts)
-        ratios = sum(_fit(*each) for each in zip(sides, sums, strict=True)) - _fit(total, whole)
+        n = len(inside)
+        counts = np.concatenate([inside, total - inside, total[None]])
+        sums = np.add.reduceat(counts, self.starts, axis=1)
+        fits = _sum_xlogx(counts) - _sum_xlogx(sums)
         states = np.add.reduceat((total > 0).astype(np.float64), self.starts)
-        free = ((sums[0] > 0) & (sums[1] > 0)) @ np.maximum(states - 1, 0.0)
-        return ratios, np.maximum(free, 1.0)
+        free = ((sums[:n] > 0) & (sums[n:-1] > 0)) @ np.maximum(states - 1, 0.0)
+        return fits[:n] + fits[n:-1] - fits[-1], np.maximum(free, 1.0)
 
     @cached_property
     def variety(self) -> float:
@@ -348,11 +348,6 @@ def _rank_within(configs: Places, values: Vector) -> Vector:
     found = (middle[np.cumsum(is_other) - 1] - starts[at]) / sizes[at]
     ranks[some] = np.where(sizes[at] >= LEAST_RANKED, found, np.nan)
     return ranks
-
-
-def _fit(counts: Vector, sums: Vector) -> Vector:
-    """Return the log-likelihood of tables of their own: `sum c log c - sum C log C`; shape (k,)."""
-    return _sum_xlogx(counts) - _sum_xlogx(sums)
 
 
 def _sum_xlogx(values: Vector) -> Vector:

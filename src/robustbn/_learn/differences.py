@@ -27,7 +27,7 @@ there as often as the node changes from row to row, over how often it would in a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
@@ -279,7 +279,7 @@ class _Rest:
                 share = self.turnover[number, list(where)].min()
                 told += share * _tell_groups(table, counts, total, ends)
             moved = (*others, (last, *find_best_run(told)))
-            more = self._pay_all(moved)
+            more = self._pay_all(moved, gains)
             if self._sum_best(more) <= self._sum_best(gains):
                 break
             place, gains, ends = moved, more, [*moved[-1][1:]]
@@ -314,12 +314,15 @@ class _Rest:
         here, total = self._count_rows(number, rows), self._find_total(number, where)
         return share * here, share * total
 
-    def _pay_all(self, place: _Place) -> dict[int, float]:
-        """Return what each table gains at a place before the yardstick; of those that gain."""
+    def _pay_all(self, place: _Place, numbers: Iterable[int] | None = None) -> dict[int, float]:
+        """Return what tables gain at a place before the yardstick; of those that gain.
+
+        numbers : of the tables; None: all.
+        """
         rows = self.rows_of(place)
         gains = {
             number: self._keep(partial(self._pay_at, number, place, rows), number, place)
-            for number in range(len(self.tables))
+            for number in (range(len(self.tables)) if numbers is None else numbers)
         }
         return {number: gain for number, gain in gains.items() if gain > 0}
 
