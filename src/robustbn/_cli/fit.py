@@ -114,6 +114,13 @@ def _group_option(side: str) -> Decorator:
     help="A column that marks known rows as good (1) or bad (-1) and is empty otherwise; or a "
     "file with the marks of a report (row,known).",
 )
+@click.option(
+    "--exclude",
+    multiple=True,
+    metavar="PLACE",
+    help="Leave out the rows of a place: site=7, line=200..350, or 'site=7 and "
+    "day=2024-03..2024-05', with values as findings show them. Can be repeated.",
+)
 @_group_option("bad")
 @_group_option("good")
 @click.option(
@@ -340,6 +347,7 @@ def run_job(job: Job, steps: Steps) -> dict[str, Any]:
 def _fit(job: Job, steps: Steps) -> RobustEstimator:
     """Fit to the table, in memory or streamed if it is large."""
     from robustbn._learn.places import Watch
+    from robustbn._tables.exclusion import exclude_rows
     from robustbn.estimator import RobustEstimator
     from robustbn.estimator.learning import choose_place, fit_to
 
@@ -366,7 +374,10 @@ def _fit(job: Job, steps: Steps) -> RobustEstimator:
         rows = arguments.read_rows(
             table, job.network, job.config, steps, has_context=True, known=options["known"]
         )
+        rows = exclude_rows(rows, options["exclude"])
         doing = f"fitting {count(len(rows), 'row')}"
+    elif options["exclude"]:
+        raise click.UsageError("--exclude needs the rows in memory: add --place memory.")
     with steps.step("fit", doing):
         watch = Watch(tell, tell_part)
         source = table if rows is None else rows

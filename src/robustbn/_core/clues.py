@@ -140,6 +140,13 @@ class Clues:
     blocks: tuple[RepeatedBlock, ...] = ()
     pairs: RepeatedPairs | None = None  # other rows that come again, if they are too many
 
+    def without(self, rows: NDArray[np.int64]) -> Clues:
+        """Return these clues without what only some rows show, by their numbers."""
+        odd = tuple(e for e in self.odd if not len(e.rows) or not np.isin(e.rows, rows).all())
+        is_left = ~np.isin(self.numbers.rows, rows)
+        values = {node: each[is_left] for node, each in self.numbers.values.items()}
+        return replace(self, odd=odd, numbers=NumberRows(self.numbers.rows[is_left], values))
+
     def with_beside(self, other: Clues) -> Clues:
         """Return these clues with those of columns beside the network's."""
         return replace(self, odd=(*self.odd, *other.odd), ids=other.ids)

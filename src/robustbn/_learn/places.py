@@ -35,7 +35,7 @@ from robustbn._rows.stream.find import find_parts
 from robustbn._rows.stream.parts import open_stream
 from robustbn._rows.stream.weights import writing_weights
 from robustbn._tables.aside import Aside
-from robustbn._tables.coded import MISSING_STATE, Reading, Table, as_weights
+from robustbn._tables.coded import Reading, Table, as_weights
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -257,20 +257,7 @@ def without_copies(network: BayesianNetwork, table: Table, config: RobustConfig)
     for ids in aside.clues.ids:
         again, is_same = _compare(ids, prints, aside, kept)
         is_copy[again[is_same]] = True
-    n_copies, left = int(is_copy.sum()), np.flatnonzero(~is_copy)
-    if not n_copies:
-        return table
-    is_hole = table.codes[is_copy] >= np.array([_hole_of(table, node) for node in network.nodes])
-    n_holes = dict(zip(network.nodes, map(int, is_hole.sum(axis=0)), strict=True))
-    reading = table.reading.without_copies(n_copies, n_holes, int(is_hole.any(axis=1).sum()))
-    return replace(table, codes=take_rows(table.codes, left), kept=kept[left], reading=reading)
-
-
-def _hole_of(table: Table, node: str) -> int:
-    """Return the first code of a missing value."""
-    states = table.states[node]
-    is_state = table.reading.config.on_missing == "state" and MISSING_STATE in states
-    return states.index(MISSING_STATE) if is_state else len(states)
+    return table.without(is_copy, are_copies=True)
 
 
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -39,7 +39,8 @@ SURE_CELLS = 5  # cells of a column, wrong with 0.9: 5 % of clean tables have so
 MANY_WRONG = 0.1
 LEAST_GAP = 20  # rows in a row from which a column is missing, to be told
 MOST_OF_GAPS = 0.8  # share of its missing values that are in these rows
-CONVERT = "If they are in another unit, convert them to that of the others, and fit again."
+CONVERT = "If they are in another unit, convert them to that of the others, or leave them out."
+LEAVE_OUT = "If the values are wrong, correct them, or leave these rows out."
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
@@ -85,7 +86,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
         python = f"table.iloc[{rows}][{columns}]"
         if parts:
             said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
-            look = f"If so, exchange {' and '.join(columns)} in these rows and fit again."
+            look = f"If so, exchange {' and '.join(columns)} in these rows, or leave them out."
             some = saying.choose_rows(parts)
             if some != saying.EVERY_ROW:
                 back = f"table.loc[{some}, {columns[::-1]}].to_numpy()"
@@ -104,7 +105,7 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
             n_cells=2 * n,
             nats=swap.gain,
             cause="swapped columns",
-            advice=Remedy(look, saying.report_command(result), python),
+            advice=Remedy(look, saying.exclude_command(result, parts), python),
             rows=tuple(rows),
         )
 
@@ -333,9 +334,8 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         place.nats,
         ", ".join(names),
         advice=Remedy(
-            "Check the source of these rows. "
-            + (CONVERT if is_unit else "If the values are correct, no action is needed."),
-            saying.report_command(result),
+            f"Check the source of these rows. {CONVERT if is_unit else LEAVE_OUT}",
+            saying.exclude_command(result, parts),
             f"table.loc[{saying.choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
         rows=_rows_at(result, place),

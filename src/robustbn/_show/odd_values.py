@@ -245,7 +245,7 @@ def find_scaled(result: FitResult) -> Iterator[Finding]:
             cause=cause,
             advice=Remedy(
                 f"Compare {as_text(node)} in these rows with its source.",
-                saying.report_command(result),
+                saying.exclude_command(result, parts if each.parts else ()),
                 back,
             ),
             rows=tuple(rows),

@@ -14,6 +14,7 @@ from robustbn._core.numbers import count
 from robustbn._core.origins import FILE_NAME, HIDDEN, ROW_NUMBER
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text
+from robustbn._tables.exclusion import LINE, LINE_OF_ROW, write_place
 
 ANY_FIT = "robustbn fit NETWORK TABLE"
 EDGES, FOLDER = "--edges", "--output-dir"  # where check writes its draft
@@ -24,7 +25,6 @@ OUTPUTS = frozenset(
 )
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
-LINE_OF_ROW = 2  # line of row 0 of a text file: the header is the first
 EVERY_ROW = "slice(None)"  # in Python
 MOST_EXAMPLES = 3  # rows to which something was done, that are told
 MOST_NUMBERED = 200  # rows that a finding knows by their numbers
@@ -68,6 +68,13 @@ def report_command(result: FitResult) -> str:
     return f"{base_command(result.command)} --report report.html --force"
 
 
+def exclude_command(result: FitResult, parts: Parts) -> str:
+    """Return the command that fits again without the rows of a place; to private ones, the page."""
+    if not parts or any(HIDDEN in part for part in parts):
+        return report_command(result)
+    return f"{base_command(result.command)} --exclude {shlex.quote(write_place(parts))}"
+
+
 def has_lines(result: FitResult) -> bool:
     """Whether rows are lines of one text file, the header being the first."""
     reading = result.reading
@@ -88,7 +95,7 @@ def say_parts(result: FitResult, parts: Parts) -> Parts:
     for name, first, last in parts:
         if name == ROW_NUMBER and has_lines(result):
             lines = [f"{int(text.replace(',', '')) + LINE_OF_ROW:,}" for text in (first, last)]
-            said.append(("line", lines[0], lines[1]))
+            said.append((LINE, lines[0], lines[1]))
         elif result.rows_hidden and name not in (ROW_NUMBER, FILE_NAME):
             said.append((name, HIDDEN, HIDDEN))
         else:
@@ -113,8 +120,8 @@ def choose_rows(parts: Parts) -> str:
         column = f"table[{name!r}]"
         if re.match(r"\d{4}-\d\d", first):  # a month has more than its first day
             column += f".astype(str).str[:{len(first)}]"
-        if name in (ROW_NUMBER, "line"):
-            add = LINE_OF_ROW if name == "line" else 0
+        if name in (ROW_NUMBER, LINE):
+            add = LINE_OF_ROW if name == LINE else 0
             start, end = (int(text.replace(",", "")) - add for text in (first, last))
             lines = f"table.index[{start}:{end + 1}]"
         elif name != FILE_NAME:

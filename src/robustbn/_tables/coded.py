@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustbn._core.config import TableConfig
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, take_rows
 from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import RowVector
 from robustbn._core.structure import some
@@ -36,14 +36,16 @@ class Reading:
     n_read : rows that were read, those left out included.
     n_rows : rows that are left, N.
     n_missing, n_unknown : values of each node that were missing, or no state of it; not of copies
-        that were left out.
+        or excluded rows.
     ignored : columns that are no node of the network.
     kind : what the table was: "pandas", "polars", "pyarrow", "numpy", "file" or "python".
     where : its path, or what to call it.
     config : the settings, with the ends of all intervals.
     skipped : files that could not be read, and why.
-    n_incomplete : rows from which a value is missing, or would be if it were no error; no copies.
-    n_copies : rows that were left out since they repeat other rows.
+    n_incomplete : rows from which a value is missing, or would be if it were no error; no copies
+        or excluded rows.
+    n_copies, n_excluded : rows that were left out since they repeat other rows, or since a person
+        said so.
     """
 
     n_read: int
@@ -57,6 +59,7 @@ class Reading:
     skipped: Mapping[str, str] = field(default_factory=dict)
     n_incomplete: int = 0
     n_copies: int = 0
+    n_excluded: int = 0
 
     @property
     def n_holes(self) -> int:
@@ -68,21 +71,29 @@ class Reading:
 
     @property
     def n_dropped(self) -> int:
-        """Rows that were left out: for their values, as repeated headers, or as copies."""
+        """Rows that were left out: for their values, as repeated headers, or afterwards."""
         return self.n_read - self.n_rows
+
+    @property
+    def n_unread(self) -> int:
+        """Rows that were left out for their values, or as repeated headers."""
+        return self.n_dropped - self.n_copies - self.n_excluded
 
     @property
     def n_examined(self) -> int:
         """Rows that values may be missing from: those that were read, without copies left out."""
-        return self.n_read - self.n_copies
+        return self.n_read - self.n_copies - self.n_excluded
 
-    def without_copies(self, n: int, holes: Mapping[str, int], n_incomplete: int) -> Reading:
-        """Return the reading without `n` of the rows, which had so many holes at each node."""
+    def without(
+        self, n_copies: int, n_excluded: int, holes: Mapping[str, int], n_incomplete: int
+    ) -> Reading:
+        """Return the reading without some rows, which had so many holes at each node."""
         missing = {node: min(holes.get(node, 0), k) for node, k in self.n_missing.items()}
         return replace(
             self,
-            n_rows=self.n_rows - n,
-            n_copies=n,
+            n_rows=self.n_rows - n_copies - n_excluded,
+            n_copies=self.n_copies + n_copies,
+            n_excluded=self.n_excluded + n_excluded,
             n_missing={node: k - missing[node] for node, k in self.n_missing.items()},
             n_unknown={
                 node: max(k - holes.get(node, 0) + missing.get(node, 0), 0)
@@ -95,8 +106,9 @@ class Reading:
     def dropped(self) -> dict[str, int]:
         """How many rows were left out, by reason."""
         found = {
-            self._why_unread: self.n_dropped - self.n_copies,
+            self._why_unread: self.n_unread,
             "they repeat other rows": self.n_copies,
+            "they are excluded": self.n_excluded,
         }
         return {why: n for why, n in found.items() if n}
 
@@ -130,12 +142,14 @@ class Reading:
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {count(self.n_read, 'row')} read.", self.say_missing()]
-        if n := self.n_dropped - self.n_copies:
+        if n := self.n_unread:
             missing, unknown = sum(self.n_missing.values()), sum(self.n_unknown.values())
             why = f", with {missing:,} missing and {unknown:,} unknown values"
             lines.append(f"{n:,} of them were left out{why if missing or unknown else ''}.")
         if self.n_copies:
             lines.append(f"{self.n_copies:,} were left out, which repeat other rows.")
+        if self.n_excluded:
+            lines.append(f"{self.n_excluded:,} were excluded, as requested.")
         if self.ignored:
             what = "column is not a node" if len(self.ignored) == 1 else "columns are not nodes"
             lines.append(f"{len(self.ignored)} {what}: {some(self.ignored)}.")
@@ -200,6 +214,24 @@ class Table:
             One value, or one line of values, per kept row.
         """
         return spread(values, self.kept, self.reading.n_read)
+
+    def without(self, is_out: NDArray[np.bool_], *, are_copies: bool) -> Table:
+        """Return the table without some of its rows: copies, or others that are not wanted."""
+        n, left = int(is_out.sum()), np.flatnonzero(~is_out)
+        if not n:
+            return self
+        kept = np.arange(len(self)) if self.kept is None else self.kept
+        is_hole = self.codes[is_out] >= np.array([self._hole_of(node) for node in self.nodes])
+        n_holes = dict(zip(self.nodes, map(int, is_hole.sum(axis=0)), strict=True))
+        counts = (n, 0) if are_copies else (0, n)
+        reading = self.reading.without(*counts, n_holes, int(is_hole.any(axis=1).sum()))
+        return replace(self, codes=take_rows(self.codes, left), kept=kept[left], reading=reading)
+
+    def _hole_of(self, node: str) -> int:
+        """Return the first code of a missing value."""
+        states = self.states[node]
+        is_state = self.reading.config.on_missing == "state" and MISSING_STATE in states
+        return states.index(MISSING_STATE) if is_state else len(states)
 
     def __repr__(self) -> str:
         return f"<Table of {count(len(self.nodes), 'node')}. {self.reading}>"
