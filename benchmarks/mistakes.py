@@ -353,12 +353,9 @@ def look_at(
 
 def judge(planted: Planted, found: Sequence[Any], clean: Sequence[Any]) -> dict[str, Any]:
     """Return whether a mistake was found, at a right column or place, and by its name."""
-    known = {(each.kind, each.columns, tuple(each.where)) for each in clean}
-    new = [
-        each
-        for each in found
-        if each.severity != "note" and (each.kind, each.columns, tuple(each.where)) not in known
-    ]
+    told, before = ([each for each in some if each.severity != "note"] for some in (found, clean))
+    known = {(each.kind, each.columns, tuple(each.where)) for each in before}
+    new = [each for each in told if (each.kind, each.columns, tuple(each.where)) not in known]
     right = [
         each
         for each in new

@@ -159,6 +159,8 @@ class Difference:
     # what was done there to the values of a node, where that is recognised: number of the node,
     # name, and a sentence
     causes: tuple[tuple[int, str, str], ...] = ()
+    # how other nodes differ there, the clearest first: number of the node, and a sentence
+    contrasts: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ from robustbn._learn.units import (
     name_unit,
 )
 from robustbn._rows.memory import load_codes, load_rows
+from robustbn._show.contrasts import contrast_labels, contrast_numbers, find_limit
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._show.words import percent
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
+MOST_CONTRASTS = 2  # nodes of which it is said how they differ at a place
 USUAL_DOUBT = 10.0  # rows, drawn of a configuration, that say as much of its doubt as all others
 NEVER_SHOWN = ("network", "on_unknown", "on_missing", "bins", "verbose")  # reading has its own
 
@@ -321,7 +323,7 @@ class RowsAtHand(Deeper):
             left[place.rows] = False
         found = [*in_order, *find_differences(tables, looked_at, left)]
         scale = self._reading.n_read / max(len(drawn), 1)
-        return [
+        named = (
             replace(
                 each,
                 n_rows=round(each.n_rows * scale),
@@ -332,6 +334,10 @@ class RowsAtHand(Deeper):
                 ),
             )
             for each in found
+        )
+        return [
+            replace(each, contrasts=tuple(_contrast(network, each, codes, numbers)))
+            for each in named
         ]
 
     def _find_columns(self) -> dict[int, Column]:
@@ -448,6 +454,8 @@ def _name_causes(
             yield node, "unit", f"{unit} appear to be mixed up (the median is {usual})"
         elif not place.causes and step is not None:
             yield node, "rounded", f"nearly all are multiples of {step:g} there, but not elsewhere"
+        elif not place.causes and (limit := find_limit(here, elsewhere)):
+            yield node, "capped", limit
         elif one is not None:
             value, share, usual_share = one
             text = f"{percent(share)} are {value:g} there ({percent(usual_share)} elsewhere)"
@@ -490,3 +498,25 @@ def _name_states(
         if state is not None:
             value = network.states[network.nodes[node]][state]
             yield node, "one value", f"nearly all are {value!r} there"
+
+
+def _contrast(
+    network: BayesianNetwork, place: Difference, codes: Codes, numbers: Mapping[int, Vector]
+) -> Iterator[tuple[int, str]]:
+    """Yield how the values of the clearest nodes differ at a place, unless a cause is known."""
+    for node in () if place.causes else place.nodes[:MOST_CONTRASTS]:
+        name = network.nodes[node]
+        if node in numbers:
+            inside, others = numbers[node][place.rows], np.delete(numbers[node], place.rows)
+            text = contrast_numbers(*(some[np.isfinite(some)] for some in (inside, others)))
+        else:
+            card = len(network.states[name])
+            inside, others = codes[place.rows, node], np.delete(codes[:, node], place.rows)
+            here, there = (
+                np.bincount(some, minlength=card + 1)[:card] for some in (inside, others)
+            )
+            text = contrast_labels(here, there, network.states[name])
+        if not text and (parents := network.parents[name]):
+            text = f"it depends on {' and '.join(parents[:2])} in another way there"
+        if text:
+            yield node, text
