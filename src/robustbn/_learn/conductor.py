@@ -75,6 +75,7 @@ def fit_robustly(
         sample_weight,
         gathers=infers,
         count=counting_true(cells, config),
+        surveyed=trust if survey.is_whole else None,
     )
     judged = count_by_place(judged, cells, survey, trust, sample_weight, config)
     cells = cells and cells.of_trusted(survey.numbers, trust)

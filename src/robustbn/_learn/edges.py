@@ -31,16 +31,18 @@ def find_edges(
     q : tables of the rows; shape (M,).
     """
     few, best = slice(None, None, -(-len(codes) // SCREENED)), dict[int, float]()
-    screened = [*screen_pairs(layout, q, codes[few], weights[few], nodes)]
-    told = [find_gain(told / 2, free, weights[few].sum()) for *_, told, free in screened]
+    pairs, told, free = screen_pairs(layout, q, codes[few], weights[few], nodes)
+    told = find_gain(told / 2, free, weights[few].sum())
     ancestors, by_column = find_ancestors(layout), np.asfortranarray(codes)
-    for k in np.argsort(told, kind="stable")[::-1][: MEASURED * len(nodes)]:
-        i, j, *_ = screened[k]
+    most = np.argsort(told, kind="stable")[::-1][: MEASURED * len(nodes)]
+    for i, j in pairs[most].tolist():
         ways = [(p, c) for p, c in ((i, j), (j, i)) if c not in ancestors[p]]
         gains = {c: _measure(layout, by_column, weights, p, c) for p, c in ways}
         gain = max(gains.values())
         alike = [c for c in gains if gains[c] == gain]
-        child = alike[0] if len(alike) == 1 else max(alike, key=lambda c: (_evenness(codes, c), c))
+        child = alike[0]
+        if len(alike) > 1:
+            child = max(alike, key=lambda c: (_evenness(by_column, c), c))
         best[child] = max(gain, best.get(child, 0.0))
     return sorted(best.values(), reverse=True)
 

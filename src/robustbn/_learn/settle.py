@@ -50,7 +50,7 @@ class OddsHistogram:
     def of_drawn(cls, log_odds: RowVector) -> OddsHistogram:
         """Choose bins that hold nearly all of the drawn rows, and count them."""
         ends = [INNERMOST[0], 1 - INNERMOST[1] / len(log_odds)]
-        low, high = (float(v) for v in np.quantile(log_odds, ends))
+        low, high = np.quantile(np.sort(log_odds), ends).tolist()  # faster than selecting
         empty = cls(low, max(high, low + 1e-6), np.zeros(BINS), len(log_odds))
         return replace(empty, drawn=empty.count(log_odds, None))
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.cells import FoundCells, PlacedRates
 from robustbn._core.config import RobustConfig
+from robustbn._core.layout import take_rows
 from robustbn._core.origins import RowNumbers
 from robustbn._core.protocols import CountRows, Judged, RowVector, Survey
 from robustbn._core.trust import DOUBT
@@ -125,9 +126,10 @@ def _find(
     cards, parents = layout.cards, tuple(family[:-1] for family in layout.families)
     if len(which) < LEAST_ROWS or layout.n_nodes < 2:
         return nothing
-    few, first = (survey.codes[take_evenly(which, n)] for n in (FEW_ROWS, FIRST_ROWS))
-    for some in (few, first) if len(first) > len(few) else (first,):
-        found = look_first(cards, parents, some, config.kernels, config.n_threads)
+    few, first = (take_evenly(which, n) for n in (FEW_ROWS, FIRST_ROWS))
+    for looked_at in (few, first) if len(first) > len(few) else (first,):
+        codes = take_rows(survey.codes, looked_at)
+        found = look_first(cards, parents, codes, config.kernels, config.n_threads)
         # Errors that show any state must bring at least as much as those that show the usual ones.
         # A limit of -1.5 nats leaves less of counting's loss in real tables with 1 to 4 % of the
         # cells replaced (34.7 instead of 37.5 %), but clean ones lose five times as much.

@@ -136,9 +136,10 @@ class RowsInMemory:
         *,
         gathers: bool = False,
         count: CountRows | None = None,
+        surveyed: RowVector | None = None,
     ) -> Judged:
         """Return the counts by the trust in each row; with no pass where `survey` has counted."""
-        trust = weigh(self.rows)
+        trust = weigh(self.rows) if surveyed is None else surveyed
         judged = trust if weights is None else weights if is_even(trust) else trust * weights
         holes = None
         if gathers and self.holed:

@@ -168,6 +168,7 @@ class RowsInStream:
         *,
         gathers: bool = False,
         count: CountRows | None = None,
+        surveyed: RowVector | None = None,  # others may be among the rows that were read
     ) -> Judged:
         """Return the counts by the trust in each row that was read, NaN for those left out."""
         counts, total = np.zeros(self.stream.network.n_cells), 0.0
