@@ -72,17 +72,12 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Act:
-    """What was done to the far numbers of a column, which are like the rest without it.
+    """What was done to the far numbers of a column, which are like the rest without it."""
 
-    Parameters
-    ----------
-    low, high : where the rest starts and ends.
-    factor : of the far numbers: -1 for a wrong sign.
-    """
-
+    # low, high: where the rest starts and ends
     low: int
     high: int
-    factor: float
+    factor: float  # of the far numbers: -1 for a wrong sign
 
 
 def find_act(numbers: NDArray[np.float64]) -> Act | None:
@@ -252,10 +247,7 @@ def _stands_alone(value: float, n_rows: int, gap: float, spread: float, n: int) 
 
 
 def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers, or their logarithms where these have quartiles that are more symmetric.
-
-    Where some are zero or negative, `arcsinh` stands for the logarithm: incomes have long tails.
-    """
+    """Return numbers, or their logarithms (`arcsinh` below 0) if their quartiles are more even."""
     if numbers[0] > 0:
         return min((numbers, np.log(numbers)), key=_skewness)
     sizes = np.abs(numbers[numbers != 0])

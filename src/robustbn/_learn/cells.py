@@ -236,12 +236,7 @@ def look_first(
 
 
 def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any], groups: Groups) -> list[Vector]:
-    """Return, for each column, odds of what rows show as an error, of any state, over as the truth.
-
-    Columns of one state, and values that are missing, have none.
-
-    wrong : probability of each cell to be wrong at the model's rates.
-    """
+    """Return, for each column, the odds of what rows show as an error over as the truth."""
     odds, seen, wrong = [], np.asfortranarray(seen), np.asfortranarray(wrong)
     for j, card in enumerate(model.cards):
         is_shown = (seen[:, j] < card) & (card > 1)
@@ -301,10 +296,7 @@ def _find_rates(
 def _count_wrong(
     model: CellModel, seen: States, swept: Swept, is_drawn: bool, groups: Groups
 ) -> tuple[Vector, Vector]:
-    """Return the wrong cells, and those that errors would show to be so; both of shape (g, d).
-
-    Drawn, or expected.
-    """
+    """Return the wrong cells, drawn or expected, and those that errors would show; (g, d) each."""
     n_groups, d = model.rates.shape
     cards = np.array(model.cards)
     if not is_drawn and groups is None:
@@ -379,11 +371,7 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
 def _choose(
     nodes: NDArray[np.int64], counts: Vector, totals: Vector, shares: Vector, most: Vector
 ) -> Vector:
-    """Return for each node the c of the largest `sum of C log((C - 1 + c b) / (C[a] - 1 + c))`.
-
-    nodes : of the counts, increasing.
-    most : times the largest of `SMOOTHING` that is tried, at least 1; of each node.
-    """
+    """Return for each node the c of the largest `sum of C log((C - 1 + c b) / (C[a] - 1 + c))`."""
     tried = np.vstack([np.tile(SMOOTHING[:, None], len(most)), SMOOTHING[-1] * np.maximum(most, 1)])
     brought = np.zeros(tried.shape)
     for first in range(0, len(counts), AT_ONCE):

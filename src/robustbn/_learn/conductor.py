@@ -48,8 +48,6 @@ def fit_robustly(
     sample whose size depends on the network and not on N. Memory beside the rows: their packed
     codes and a few numbers a row.
 
-    Parameters
-    ----------
     known : rows whose side a person knows; for rows that are judged all at once.
     complete : how tables are learned from rows that miss values; None: from complete families.
     """

@@ -159,10 +159,7 @@ def find_copies(
 
 
 def _share_alike(found: Copied, written: NDArray[np.uint64]) -> Vector:
-    """Return the share of the rows of each print that have the numbers which most of them have.
-
-    Of those whose numbers are known; 1 where none is.
-    """
+    """Return the share of each print's rows with the numbers most of them have; 1 if not known."""
     place = np.repeat(np.arange(len(found.seen)), found.seen)
     numbers = written[found.rows]
     place, numbers = place[numbers > 0], numbers[numbers > 0]

@@ -252,8 +252,6 @@ def find_tree(gains: Gains) -> list[Edge]:
 
     Pairs that gain nothing have no edge, so there may be several trees (Chow and Liu). O(d^2) time.
 
-    Parameters
-    ----------
     gains : of pairs, as `measure_pairs` returns them.
     """
     links, edges = np.round(gains, 6), list[Edge]()

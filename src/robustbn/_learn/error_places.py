@@ -67,12 +67,7 @@ def choose_places(
 
 
 def _cut(wrong: Vector, cells: Vector, price: float) -> NDArray[np.int32]:
-    """Return the stretch of each value in the division of a line that describes it shortest.
-
-    O(values^2) time.
-
-    price : nats that a further stretch costs.
-    """
+    """Return the stretch of each value in the division of a line that is shortest to describe."""
     n = len(wrong)
     wrong_before, cells_before = (np.concatenate([[0], np.cumsum(x)]) for x in (wrong, cells))
     worth, begins = np.zeros(n + 1), np.zeros(n + 1, np.int64)

@@ -44,30 +44,21 @@ LEAST_ROWS = 5.0  # of a configuration in a batch: fewer are not compared
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What new rows have that good ones do not.
+    """What new rows have that good ones do not."""
 
-    Parameters
-    ----------
-    n_rows : of the batch.
-    unlikely : share of the rows that are less likely than good rows are, beyond chance.
-    unlikely_nats : evidence that there are such rows, beyond what is due to chance; 0 if none.
-    moved : evidence in nats that each node's table is another, 0 where chance explains it; that
-        of all tables together comes last. Shape (d + 1,).
-    effect : nats a row by which it is another; shape (d + 1,).
-    """
-
-    n_rows: int
-    unlikely: float
+    n_rows: int  # of the batch
+    unlikely: float  # share of the rows that are less likely than good rows are, beyond chance
+    # evidence that there are such rows, beyond what is due to chance; 0 if none
     unlikely_nats: float
+    # evidence in nats that each node's table is another, 0 where chance explains it; that of all
+    # tables together comes last. Shape (d + 1,)
     moved: Vector
-    effect: Vector
+    effect: Vector  # nats a row by which it is another; shape (d + 1,)
 
 
 def calibrate(layout: Layout, load: Load, codes: Codes, trust: RowVector) -> Calibration:
     """Return how much like the background good rows are.
 
-    Parameters
-    ----------
     layout : of the user's network.
     codes, trust : some rows of the fit, in their order, and the trust in each.
     """
@@ -143,8 +134,6 @@ def compare_batch(
 ) -> Batch:
     """Return what new rows have that good ones do not.
 
-    Parameters
-    ----------
     counts : of the trusted rows of the fit; shape (M,).
     rows, codes : the new ones.
     known : how much like the background good rows are; None if the model does not say, so that

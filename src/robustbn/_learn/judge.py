@@ -72,11 +72,7 @@ def probability(traits: Traits, coefficients: Traits) -> float:
 
 
 def keep_at(p: float) -> float:
-    """Return the share of its weight that a row of a group keeps, by its probability to be bad.
-
-    As much as the loss on held-out tables says: a wrong accusation costs more than bad rows that
-    stay.
-    """
+    """Return the share of its weight that a row of a group keeps: a wrong accusation costs more."""
     p = float(np.clip(p, 1e-12, 1 - 1e-12))
     odds = np.log(p / (1 - p)) - np.log(DISTRUSTED / (1 - DISTRUSTED))
     kept = float(1 / (1 + np.exp(np.clip(STEEPNESS * odds, -40, 40))))
@@ -84,10 +80,7 @@ def keep_at(p: float) -> float:
 
 
 def judge_groups(state: State) -> Vector:
-    """Return the probability of each group to be bad rows; shape (K,).
-
-    As groups beside rows of the network are judged, and as others are, by how surely they are.
-    """
+    """Return the probability of each group to be bad rows; shape (K,)."""
     exactness = find_exactness(state)
     return np.array([_judge(state, k, t, exactness) for k, t in enumerate(find_traits(state))])
 
@@ -201,11 +194,7 @@ def _log(value: float) -> float:
 
 
 def _find_missed_a_row(state: State, k: int, weights: Vector, enough: float) -> float:
-    """Return what a group brings for each row it holds, nothing refitted without it.
-
-    Asked of it, and of it and all that entered after it: these may have split its rows, and then
-    none of them alone is missed.
-    """
+    """Return what a group, alone or with those that entered after it, brings for each row."""
     later = list(range(k, len(weights)))
     found = []
     for left_out in ([k], later):

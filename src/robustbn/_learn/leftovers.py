@@ -115,10 +115,7 @@ def screen_pairs(
 def _residuals(
     layout: Layout, q: Vector, codes: Codes, node: int
 ) -> tuple[NDArray[np.intp], Vector]:
-    """Return the rows that show a node and its parents, and what is left of it there; (n, card).
-
-    That is each state, 1 or 0, less what the parents lead to expect.
-    """
+    """Return the rows that show a node's family, and its states less what the parents expect."""
     cells, is_shown = layout.joint_states(codes, layout.families[node])
     rows, card, start = np.flatnonzero(is_shown), layout.cards[node], layout.cell_start
     tables = q[start[node] : start[node + 1]].reshape(-1, card)
@@ -150,11 +147,7 @@ def chi2_tail(value: float, freedom: float) -> float:
 def measure_pair(
     layout: Layout, codes: Codes, weights: RowVector, parent: int, child: int
 ) -> tuple[float, float, float] | None:
-    """Return the gain of an edge in nats a row, the p-value of its test, and what those rows weigh.
-
-    All of the rows that show the child, its parents and the new one. None where its table would be
-    too large to be measured.
-    """
+    """Return an edge's gain in nats a row, p-value and rows; None if its table is too large."""
     *given, _ = layout.families[child]
     shape = prod(layout.cards[p] for p in given), layout.cards[parent], layout.cards[child]
     if prod(shape) > MOST_TABLE:

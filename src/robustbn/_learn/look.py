@@ -26,17 +26,11 @@ MOST_DRAWS = 8  # tables drawn, of rows fewer than that: the top of one varies b
 
 @dataclass(frozen=True, eq=False)
 class RowSpectrum:
-    """Tables of weighted rows, and the top of their covariance.
+    """Tables of weighted rows, and the top of their covariance."""
 
-    Parameters
-    ----------
-    q : weighted tables; shape (M,).
-    values : top eigenvalues, largest first.
-    table : for each, the table whose sum over a row's cells is its score along it; shape (M, k).
-    """
-
-    q: Vector
-    values: Vector
+    q: Vector  # weighted tables; shape (M,)
+    values: Vector  # top eigenvalues, largest first
+    # for each, the table whose sum over a row's cells is its score along it; shape (M, k)
     table: Vector
 
     @property
@@ -47,17 +41,11 @@ class RowSpectrum:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What some rows look like.
+    """What some rows look like."""
 
-    Parameters
-    ----------
-    spectrum : of the rows.
-    limit : what its top may be for rows of the network.
-    clean : as many rows drawn from their tables, if there was a reason to draw some.
-    """
-
-    spectrum: RowSpectrum
-    limit: float
+    spectrum: RowSpectrum  # of the rows
+    limit: float  # what its top may be for rows of the network
+    # as many rows drawn from their tables, if there was a reason to draw some
     clean: Rows | None = None
 
     @property
@@ -76,8 +64,6 @@ def look_at(rows: Rows, weights: RowVector, draw: Draw, *, closely: bool = False
 
     None are drawn where the top is one that good rows of any network may have, or is far too large.
 
-    Parameters
-    ----------
     closely : draw rows in any case.
     """
     order = order_cells(rows)
@@ -100,12 +86,7 @@ def find_spectrum(
     order: NDArray[np.int64] | None = None,
     damping: float = DAMPING,
 ) -> RowSpectrum:
-    """Centre and scale rows at their own weighted counts and find the top of the covariance.
-
-    Parameters
-    ----------
-    order : of the cells, for spectra that are compared; by default as `order_cells` has it.
-    """
+    """Centre and scale rows at their own weighted counts and find the top of the covariance."""
     expansion = Expansion.at_weights_of(rows, weights, damping)
     spectrum = top_eigenpairs(
         expansion,

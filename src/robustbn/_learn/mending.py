@@ -137,10 +137,7 @@ class _Spelling:
     forms: Counter[str]  # how many of them have each form
 
     def compare(self, label: str, other: str, own: int) -> int:
-        """Return how a label looks beside another: like it to a degree, and of which form.
-
-        own : 1 if the label is among those whose forms are known, else 0.
-        """
+        """Return how alike a label and another are, and its form; `own`: 1 if its form is known."""
         degree = int(SequenceMatcher(None, label, other, autojunk=False).ratio() * DEGREES)
         is_odd = self.forms[_form(label)] <= own
         return min(degree, DEGREES - 1) + DEGREES * is_odd

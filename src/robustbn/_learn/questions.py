@@ -79,10 +79,7 @@ def choose_questions(
 
 
 def _belongs(model: RowModel, rows: Rows, trust: RowVector) -> RowVector:
-    """Return of what each row is an example; shape (N, K + 1).
-
-    Of each group; and, last, of rows that filters or repeats speak against and no kind holds.
-    """
+    """Return of what each row is an example: of each group and, last, of none; (N, K + 1)."""
     others = np.empty((rows.n_rows, 0), np.float32)
     if model.n_others:
         others = model.judge(rows)[0][:, 1:].astype(np.float32)

@@ -182,10 +182,7 @@ def _rewrite_numbers(counts: Counts, is_plain: bool) -> tuple[Rewritings, float]
 def _tell_alike(
     counts: Counts, texts: list[str], alike: list[str], numbers: Mapping[str, Number]
 ) -> float:
-    """Return how likely the numbers of a unit are like the usual ones, from those that are.
-
-    Many cells with one number say little: 1OT is no first quarter.
-    """
+    """Return how likely the numbers of a unit are like the usual ones; few different say little."""
     n_different = len({numbers[text].value for text in alike})
     return _total(counts, alike) / _total(counts, texts) * _share(n_different, n_different)
 

@@ -32,19 +32,13 @@ INNERMOST = (1e-3, 20)  # drawn log-odds that get no bin: lowest share, highest 
 
 @dataclass(frozen=True, eq=False)
 class OddsHistogram:
-    """How many rows there are at each value of the log-odds, observed and drawn.
+    """How many rows there are at each value of the log-odds, observed and drawn."""
 
-    Parameters
-    ----------
-    low, high : range of the bins.
-    drawn : number of drawn rows in each bin.
-    n_drawn : number of all drawn rows.
-    """
-
+    # low, high: range of the bins
     low: float
     high: float
-    drawn: Vector
-    n_drawn: int
+    drawn: Vector  # number of drawn rows in each bin
+    n_drawn: int  # number of all drawn rows
 
     @classmethod
     def of_drawn(cls, log_odds: RowVector) -> OddsHistogram:
@@ -82,8 +76,6 @@ def calibrate(
     `(1 - e) f(y) (1 + exp(intercept + slope y))`. The three numbers are fitted to binned counts by
     iterated weighted least squares on the log, with a mild pull towards 0 and 1.
 
-    Parameters
-    ----------
     observed : weight of the observed rows in each bin of the histogram.
     total : weight of all observed rows.
     """
@@ -119,8 +111,6 @@ def settle(
     with the sample, where there are many more. Returns the model and its counts by component,
     shape (M, 1 + K), scaled to the many rows.
 
-    Parameters
-    ----------
     sample, many : rows the model was learned from, and all there are; each with their weights.
     """
     rows, n_rows = many[0], sample[0].n_rows

@@ -64,10 +64,7 @@ def _find_joined(texts: set[str], labels: set[str]) -> dict[str, tuple[str, str]
 
 
 def _tell_chance(n: int, expected: float, n_pairs: int) -> float:
-    """Return the probability that a cell of n is there for a reason, if so many are by chance.
-
-    Chance is bounded by Chernoff's inequality for counts.
-    """
+    """Return the probability that a cell of n has a reason, given so many by chance (Chernoff)."""
     if n <= expected:
         return 0.0
     log_chance = n - expected + n * math.log(expected / n)

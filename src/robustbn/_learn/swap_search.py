@@ -56,8 +56,6 @@ def find_swaps(
 
     O(n) time for each pair; of very many columns, only pairs that stand near each other are tried.
 
-    Parameters
-    ----------
     codes : of some rows; shape (n, d).
     columns : the numbers or labels of the same rows, by node.
     is_good : rows that nothing explains yet: noise looks like swapped values, too. A place has all
@@ -107,8 +105,6 @@ def is_clean(
     Rows to which something was done here and there are like the others in all columns; a natural
     kind of rows, which an act makes likelier, differs in more than those that it changes.
 
-    Parameters
-    ----------
     compared : nodes whose families are compared.
     given : a node whose values are places: its families are not.
     """
@@ -130,13 +126,7 @@ def take(
 
 
 def find_rows(act: Act, is_good: NDArray[np.bool_], n_tried: int) -> Swap | None:
-    """Return what an act on some rows explains, if that is clear.
-
-    Parameters
-    ----------
-    act : on those of some rows that are good.
-    n_tried : how many acts are tried.
-    """
+    """Return what an act on those of some rows that are good explains, if that is clear."""
     n = len(act.never)
     if not n:
         return None
@@ -181,13 +171,7 @@ def find_places(
     scale: Scale | None = None,
     given: int | None = None,
 ) -> Iterator[Swap]:
-    """Yield the places at which two columns are swapped, or one is scaled, and nothing else is.
-
-    Parameters
-    ----------
-    n_tried : acts and columns of places that are tried in all.
-    given : the node whose values the places are, if it is one.
-    """
+    """Yield the places (states of `given`, if any) at which an act is done, and nothing else is."""
     for _ in range(MOST_PLACES):
         act = (
             Act.swap(layout, codes, columns, (nodes[0], nodes[1]))
@@ -215,10 +199,7 @@ def find_places(
 
 
 def pay_for(place: ContextPlaces, n_columns: int) -> float:
-    """Return what the choice of a place costs, in nats: its column's among others, and within it.
-
-    n_columns : columns to choose from, for every pair.
-    """
+    """Return what choosing a place costs, in nats: its column's among others, and within it."""
     return float(np.log(max(n_columns, 1) * place.n_places))
 
 

@@ -46,10 +46,7 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
 def _find_cells(
     cards: tuple[int, ...], parents: list[int], i: int, rows: Rows
 ) -> tuple[Rows, tuple[int, int]]:
-    """Return the cell of a node's table that each row is in, and its configurations and states.
-
-    rows : column by column; shape (d, n).
-    """
+    """Return the cell of a node that each row, by column, is in, and its table's two sizes."""
     at = np.zeros(rows.shape[1], np.int64)
     for p in (*parents, i):
         at = at * cards[p] + rows[p]
@@ -57,10 +54,7 @@ def _find_cells(
 
 
 def _describe(cells: Rows, shape: tuple[int, int, int]) -> float:
-    """Return the log-likelihood of a node's states, less the price of its table; in nats.
-
-    cells, shape : of each row; configurations, states of the node, and those of one more parent.
-    """
+    """Return the log-likelihood of a node's states, less the price of its table; in nats."""
     counts = np.bincount(cells, minlength=prod(shape)).reshape(shape)
     told = _sum_logs(counts) - _sum_logs(counts.sum(axis=1))
     return float(find_gain(told, shape[0] * shape[2] * (shape[1] - 1), len(cells)))

@@ -163,12 +163,7 @@ def _find(
 
 
 def _find_places(learned: Learned, survey: Survey, which: NDArray[np.int64]) -> PlacedRates | None:
-    """Return the column outside the network by which rates of errors differ; None if none pays.
-
-    Its rates are not known yet.
-
-    which : places of the rows that were learned from, in the survey.
-    """
+    """Return the column by which rates of errors, not known yet, differ; None if none pays."""
     if not survey.is_whole:  # of rows that nobody holds, the place is not known
         return None
     columns = (*survey.context, RowNumbers.of(survey.n_rows).as_column())

@@ -154,10 +154,7 @@ def soft_filter(
 
 
 def _find_tail(w: RowVector, scores: RowVector, mass: float) -> NDArray[np.bool_]:
-    """Return which rows have the highest scores and carry `mass` together, ties included.
-
-    Only about as many rows are sorted as the tail has: O(N) time for a short one.
-    """
+    """Return which rows have the highest scores and carry `mass` together, ties included; O(N)."""
     n, wanted = len(w), mass * (1.0 - 1e-9)
     n_top = min(n, 1 + math.ceil(1.25 * wanted / max(float(w.max(initial=0.0)), 1e-300)))
     top = np.argpartition(scores, n - n_top)[n - n_top :]

@@ -357,10 +357,7 @@ def _is_cut(network: BayesianNetwork, node: str) -> bool:
 def _find_sorted(
     drawn: NDArray[np.int64], numbers: Mapping[int, Vector], context: Sequence[ContextColumn]
 ) -> Iterator[Difference]:
-    """Yield stretches of rows over which a column was sorted by itself, or filled with a series.
-
-    `drawn` are the numbers of the rows, and the last groups are those of these numbers.
-    """
+    """Yield stretches of rows, by the numbers `drawn`, over which a column ascends or descends."""
     column = len(context) - 1
     for node, values in numbers.items():
         for run in find_sorted_runs(values, len(numbers)):

@@ -96,10 +96,7 @@ def _take_sides(group: Places, told: Vector) -> tuple[Places, NDArray[np.bool_]]
 
 
 def _try_parts(sides: Sides, parts: Places, named: Places) -> Suspect:
-    """Return what is explained if each part of the columns comes from a row of its own.
-
-    named : the columns to be named.
-    """
+    """Return what is explained if each part of the columns comes from a row of its own."""
     n_parts, good = int(parts.max()) + 1, sides.good.codes
     spoilt = good.copy()
     for part in range(1, n_parts):

@@ -64,11 +64,7 @@ def _is_better(worth: Vector, names: Names, before: Names) -> bool:
 
 
 def assign(worth: Vector, start: Names) -> Names:
-    """Return one column for each line, none twice, so that what is picked is worth most.
-
-    Greedy by what a line loses if it does not get its best, then by exchanging two while that is
-    better: exact for the few clear states that columns have, and never worse than the start.
-    """
+    """Return one column for each line, none twice, worth most: greedily, then by exchanges."""
     every = np.arange(len(worth))
     free, greedy = np.ones(len(worth), bool), np.empty_like(start)
     for line in np.argsort(-np.ptp(worth, axis=1), kind="stable"):

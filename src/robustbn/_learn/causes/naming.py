@@ -162,12 +162,7 @@ def _count_nats(sides: Sides, suspect: Suspect) -> float:
 def name_causes(
     kinds: Sequence[Sides], unheld: Sides | None
 ) -> tuple[list[Named | None], Named | None]:
-    """Return the cause of each kind, and that of the bad rows that no kind holds.
-
-    One cause may make several kinds: those that it explains together have it in common.
-
-    kinds, unheld : rows of each, all beside the same good rows.
-    """
+    """Return the cause of each kind, and that of the bad rows that no kind holds."""
     found = [Inquiry.of(sides).decide() for sides in kinds]
     if len(kinds) > 1:
         together = Inquiry.of(join_sides(kinds)).decide()

@@ -423,11 +423,7 @@ def _pull(
     offsets: Sequence[float],
     sides: Sequence[dict[int, list[tuple[int, float]]]],
 ) -> None:
-    """Move one layer to the least sum of `weight (x - wish)^2` that keeps order and distances.
-
-    In the coordinates `x - offset` the order is all that must be kept: isotonic regression, by
-    pooling neighbours that would cross.
-    """
+    """Move a layer to the least sum of `weight (x - wish)^2` in order: isotonic regression."""
     pools: list[tuple[float, float, int]] = []  # wish, weight, how many
     for v, offset in zip(layer, offsets, strict=True):
         near = [pair for side in sides for pair in side[v]]
