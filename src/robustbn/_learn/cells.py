@@ -280,8 +280,6 @@ def _find_rates(
 
     One rate for all columns, or a column's own where that pays for itself; and so many times that
     in each group of rows.
-
-    is_open, is_own : which columns may be wrong, and which have a rate of their own.
     """
     wrong, chances = _count_wrong(model, seen, swept, is_drawn, groups)
     by_column = _pool(wrong.sum(axis=0), chances.sum(axis=0), is_own | ~is_open)

@@ -82,9 +82,7 @@ def complete(
 
     Each step costs one pass over the distinct questions of the rows, not over the rows.
 
-    pseudo_counts : that smooth the tables.
     observed_counts : weight of the rows that show each cell's whole family; shape (M,).
-    holes : the questions that the other families ask.
     unit : weight that says as much as one row: all that is measured in rows, such as standard
         errors, is measured in it, so that the scale of the weights does not matter.
     accelerate : whether to stretch steps; never done where components are sampled, whose likelihood

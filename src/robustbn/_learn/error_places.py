@@ -44,9 +44,6 @@ def choose_places(
 
     The wrong cells were drawn by one rate for all rows, which hides some of the differences: what
     is gained is gained at least.
-
-    n_wrong : wrong cells of each row; shape (n,).
-    n_columns : cells of each row.
     """
     best, chosen = 0.0, None
     for k, (codes, n_values, is_line) in enumerate(columns):

@@ -63,7 +63,6 @@ def count_recorded(
     which stand for all. O(n) time for each edge.
 
     model : judges the surveyed rows where nobody holds the trust in each row.
-    trust, weights : of all rows: the trust in them, and their weights as they were given.
     """
     layout = survey.rows.layout
     if not layout.holed or (trust is not None and is_even(trust)):

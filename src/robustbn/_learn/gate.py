@@ -57,11 +57,7 @@ class Batch:
 
 
 def calibrate(layout: Layout, load: Load, codes: Codes, trust: RowVector) -> Calibration:
-    """Return how much like the background good rows are.
-
-    layout : of the user's network.
-    codes, trust : some rows of the fit, in their order, and the trust in each.
-    """
+    """Return how much like the background good rows are."""
     weights, own = trust.astype(np.float64), draft_layout(layout, codes[trust >= DOUBT])
     n_parts = min(STRETCHES, 1 + len(codes) // LEAST_STRETCH)
     parts = np.array_split(np.arange(len(codes)), n_parts)
@@ -134,8 +130,6 @@ def compare_batch(
 ) -> Batch:
     """Return what new rows have that good ones do not.
 
-    counts : of the trusted rows of the fit; shape (M,).
-    rows, codes : the new ones.
     known : how much like the background good rows are; None if the model does not say, so that
         tables decide alone.
     """

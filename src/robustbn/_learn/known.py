@@ -164,7 +164,6 @@ def decide_groups(model: RowModel, bad: Sequence[int], good: Sequence[int]) -> R
 def refit_decided(fit: RobustFit, model: RowModel, judged: Judged | None = None) -> RobustFit:
     """Return a fit whose groups a person has decided on. Nothing is learned again.
 
-    model : as `decide_groups` returns it.
     judged : all rows, by that model; without them, the sums of groups join or leave those of the
         good rows.
     """

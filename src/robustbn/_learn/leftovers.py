@@ -45,13 +45,9 @@ class Leftover:
 def find_leftovers(
     layout: Layout, q: Vector, codes: Codes, weights: RowVector, p_value: float
 ) -> list[Leftover]:
-    """Return the pairs whose dependence cannot be chance, largest gain first.
+    """Return pairs whose dependence cannot be chance, at a corrected p-value, largest gain first.
 
     O(n D^2) time with D the states of all nodes together, and O(D^2) memory.
-
-    q : tables of the trusted rows; shape (M,).
-    codes, weights : some rows, and the trust in them; shapes (n, d) and (n,).
-    p_value : largest to be named, after correcting for the number of pairs.
     """
     ancestors, d = find_ancestors(layout), layout.n_nodes
     screened = screen_pairs(layout, q, codes, weights, range(d))

@@ -62,9 +62,7 @@ class Look:
 def look_at(rows: Rows, weights: RowVector, draw: Draw, *, closely: bool = False) -> Look:
     """Look at weighted rows, and at rows drawn from their tables, several times if they are few.
 
-    None are drawn where the top is one that good rows of any network may have, or is far too large.
-
-    closely : draw rows in any case.
+    None are drawn, unless `closely`, where the top is what good rows may have, or far too large.
     """
     order = order_cells(rows)
     spectrum, n = find_spectrum(rows, weights, order), max(sum_weights(weights), 1.0)

@@ -62,8 +62,6 @@ def mend_labels(
 ) -> Mended:
     """Return the labels that are likely to be wrong, and the likeliest others.
 
-    columns : labels of each node.
-    parents : of each node, by number.
     context : labels of the rows, such as their source, by column: the values of the best column
         have rates of errors of their own, if these explain more than they cost.
     """

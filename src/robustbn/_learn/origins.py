@@ -40,7 +40,6 @@ def find_origins(
     O(N) time for each column; memory O(1) beside the columns. See `name_origins`.
 
     weights : trust in each row that was read, NaN for those left out; shape (n,).
-    p_value : largest to be named.
     """
     numbers = RowNumbers.of(len(weights))
     of_numbers = ContextColumn(numbers.groups, numbers.place(0, len(weights)))
@@ -80,7 +79,6 @@ def name_origins(
     tallies : of the columns; that of the row number, which every row has, is the last.
     together : returns how many rows belong to both of two runs of groups, and how many of those
         are distrusted.
-    p_value : largest to be named.
     """
     found = _find_groups(tallies, p_value)
     n_tests = sum(map(_n_tests, tallies))

@@ -56,12 +56,7 @@ Rewritings = dict[str, Rewriting]
 def rewrite_table(
     table: Mapping[str, Sequence[str]], probability: float, *, is_plain: bool = False
 ) -> Rewritten:
-    """Return a table in which what says the same is written in the same way.
-
-    table : columns by their names, a text for each row.
-    probability : that a text says the same, from which it is rewritten.
-    is_plain : see `rewrite_column`.
-    """
+    """Return a table in which what says the same, with a probability, is written the same way."""
     columns = {name: list(column) for name, column in table.items()}
     changes: dict[tuple[int, str], Rewriting] = {}
     splits = sorted(split_joined(table), key=lambda split: split.probability)
@@ -85,7 +80,6 @@ def rewrite_table(
 def rewrite_column(column: Sequence[str], *, is_plain: bool = False) -> Rewritings:
     """Return the texts of a column that are in another form than most, and what they become.
 
-    column : a text for each row.
     is_plain : whether numbers lose their unit if none of its spellings is common, even if no number
         is without, and marks of missing values become empty, even if all are alike.
     """

@@ -55,10 +55,7 @@ def find_scaled(
     In rows here and there, or in all rows that have one label of another node. O(n) time for each
     column of numbers and node of labels.
 
-    codes : of some rows; shape (n, d).
-    columns : the numbers or labels of the same rows, by node.
     is_good : rows that nothing explains yet. A place has all of its rows.
-    labels : of nodes whose values may be places.
     """
     nodes = [node for node, column in columns.items() if isinstance(column, Numbers)]
     places = {i: some[0] for i, each in labels.items() if (some := gather_places([each]))}

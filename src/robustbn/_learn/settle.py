@@ -77,7 +77,6 @@ def calibrate(
     iterated weighted least squares on the log, with a mild pull towards 0 and 1.
 
     observed : weight of the observed rows in each bin of the histogram.
-    total : weight of all observed rows.
     """
     used = histogram.drawn > LEAST_IN_BIN
     seen, drawn, y = observed[used], histogram.drawn[used], histogram.centers[used]

@@ -56,11 +56,8 @@ def find_swaps(
 
     O(n) time for each pair; of very many columns, only pairs that stand near each other are tried.
 
-    codes : of some rows; shape (n, d).
-    columns : the numbers or labels of the same rows, by node.
     is_good : rows that nothing explains yet: noise looks like swapped values, too. A place has all
         of its rows.
-    context : groups of the same rows.
     """
     near = sorted(combinations(columns, 2), key=lambda pair: abs(pair[1] - pair[0]))
     pairs = [(a, b) for a, b in near if columns[a].shares(columns[b])][:MOST_PAIRS]

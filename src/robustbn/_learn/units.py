@@ -133,8 +133,6 @@ def find_stand_in(
 
     Put back, its rows must be more likely by the tables of all others, and nothing may differ there
     any more.
-
-    codes, numbers : of some rows, and the original numbers of nodes that are cut into intervals.
     """
     rows, shown, card = place.rows, codes[place.rows, node], layout.cards[node]
     others = np.delete(codes, rows, axis=0)

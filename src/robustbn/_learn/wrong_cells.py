@@ -251,8 +251,6 @@ def count_by_place(
     """Return what judging gave, with counts by rates that differ by place, if they do.
 
     Rows that are read in stretches were counted by the rates of all; the survey knows their places.
-
-    trust : in the surveyed rows, which are all.
     """
     if found is None or found.by is None:
         return judged

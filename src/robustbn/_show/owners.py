@@ -34,8 +34,6 @@ def find_owner(
     Labels are compared one by one. Numbers are compared by their distribution, and where another
     column's numbers went, that column shows something else, or the same if they were copied.
 
-    odd : how often each value occurs.
-    rows : numbers of the rows that show them.
     rest : the smallest and the largest ordinary number of the column, between which none is odd.
     """
     if len(odd) < LEAST_DIFFERENT or result.rows_hidden:

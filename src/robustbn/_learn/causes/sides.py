@@ -26,10 +26,7 @@ SPARED = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4)  # shares of good rows that may be a
 
 
 class Seen:
-    """The cells of a family that some rows show.
-
-    table : weight of the rows in each cell, one axis for each column, the child's last.
-    """
+    """The cells of a family that some rows show; the last axis of its table is the child's."""
 
     def __init__(self, table: Vector) -> None:
         self._card, counts = table.shape[-1], table.ravel()
@@ -47,8 +44,6 @@ class Seen:
         """Return the log-probability of each cell among other rows; shape (k, cells).
 
         A configuration that they hardly show leans on all of them.
-
-        tables : of other rows, one a line; shape (k, all cells).
         """
         by_config = tables.reshape(len(tables), -1, self._card)
         totals, marginal = by_config.sum(axis=2), by_config.sum(axis=1) + 0.5
@@ -225,8 +220,6 @@ class Sides:
     ) -> Suspect:
         """Return what is explained if good rows were spoilt like this.
 
-        name, columns, cost, details : of the suspect.
-        codes : the good rows, spoilt.
         changed : the columns in which they differ from the good ones, if not those named.
         """
         columns, spoilt = tuple(columns), self.good.spoil(codes)
