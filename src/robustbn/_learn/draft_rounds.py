@@ -91,7 +91,10 @@ def _leave_out(
     worth = Worth(FamilyCounts(few, cards), len(few))
     structure = freeze(Climb(worth, limits, find_tree(measure_pairs(worth))))
     for _ in range(ROUNDS):
-        network = _network_of(structure, cards)
+        network = BayesianNetwork(
+            {str(child): [str(p) for p in own] for child, own in enumerate(structure)},
+            {str(k): list(range(card)) for k, card in enumerate(cards)},
+        )
         holed = find_holed(network.layout, codes)
         data = RowsInMemory(network, codes, config.kernels, config.n_threads, holed)
         survey = data.survey(None, SURVEYED, config.seed)
@@ -150,13 +153,6 @@ def _draft_apart(codes: Codes, cards: Sequence[int], limits: Limits) -> tuple[fl
         told = float((n * np.log(np.maximum(n, 1.0) / max(n.sum(), 1.0))).sum())
         total += float(find_gain(told, card - 1, n.sum()))
     return total, structure
-
-
-def _network_of(structure: Structure, cards: Sequence[int]) -> BayesianNetwork:
-    return BayesianNetwork(
-        {str(child): [str(p) for p in own] for child, own in enumerate(structure)},
-        {str(k): list(range(card)) for k, card in enumerate(cards)},
-    )
 
 
 def _resample(

@@ -54,7 +54,7 @@ def find_owner(
                 and _are_numbers(numbers, values, rest)
                 and (
                     _are_gone(values[is_there], values[~is_there])
-                    or (own is not None and _are_same(own[is_there], values[is_there]))
+                    or (own is not None and (own == values)[is_there].mean() >= 1 - MOST_OTHER)
                 )
             )
         found += [node] if is_owner else []
@@ -93,11 +93,6 @@ def _are_numbers(numbers: Numbers, values: Numbers, rest: tuple[float, float] | 
     if min(len(numbers), len(others)) < LEAST_NUMBERS or 2 * len(others) < len(there):
         return False
     return bool(find_distance(numbers, others) < APART / np.sqrt(len(numbers)))
-
-
-def _are_same(numbers: Numbers, values: Numbers) -> bool:
-    """Whether nearly all numbers are those of another column in the same rows."""
-    return bool((numbers == values).mean() >= 1 - MOST_OTHER)
 
 
 def _are_gone(here: Numbers, elsewhere: Numbers) -> bool:
