@@ -107,10 +107,8 @@ def find_act(numbers: NDArray[np.float64]) -> Act | None:
 
 
 def find_slip(numbers: NDArray[np.float64]) -> tuple[int, float]:
-    """Return where numbers start that are too large by a factor of `SLIPS`, and it; else 1.
-
-    They lie behind a gap, are not all the same, and are distributed like the rest once divided.
-    """
+    """Return where numbers start that are too large by a factor of `SLIPS`, and it; else 1."""
+    # They lie behind a gap, are not all the same, and are distributed like the rest once divided.
     logs = np.log(numbers[np.searchsorted(numbers, 0.0, side="right") :])
     n = len(logs)
     start = max(int((1 - MOST_SLIPS) * n), 1)
@@ -156,11 +154,9 @@ def find_flipped(numbers: NDArray[np.float64]) -> int:
 
 
 def _count_below_zero(numbers: NDArray[np.float64]) -> int:
-    """Return how many numbers, the first ones, are negative where hardly any should; 0 if none.
-
-    They are few, not all the same, and there is a gap around zero, so that a number cannot be on
-    the wrong side by a little. Of 14,031 columns of public tables, five have such numbers.
-    """
+    """Return how many numbers, the first ones, are negative where hardly any should; 0 if none."""
+    # They are few, not all the same, and there is a gap around zero, so that a number cannot be on
+    # the wrong side by a little. Of 14,031 columns of public tables, five have such numbers.
     n = int(np.searchsorted(numbers, 0.0))
     if n > MOST_SLIPS * len(numbers) or len(np.unique(numbers[:n])) < BELOW_ROWS:
         return 0

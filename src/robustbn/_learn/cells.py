@@ -276,11 +276,9 @@ def _find_rates(
     is_open: NDArray[np.bool_],
     is_own: NDArray[np.bool_],
 ) -> Vector:
-    """Return the rates at which errors must be drawn for so many cells to be wrong; shape (g, d).
-
-    One rate for all columns, or a column's own where that pays for itself; and so many times that
-    in each group of rows.
-    """
+    """Return the rates at which errors must be drawn for so many wrong cells; shape (g, d)."""
+    # One rate for all columns, or a column's own where that pays for itself; and so many times that
+    # in each group of rows.
     wrong, chances = _count_wrong(model, seen, swept, is_drawn, groups)
     by_column = _pool(wrong.sum(axis=0), chances.sum(axis=0), is_own | ~is_open)
     rates = np.where(is_open, by_column, LEAST_RATE)[None]
@@ -318,12 +316,10 @@ def _pool(wrong: Vector, chances: Vector, is_own: NDArray[np.bool_]) -> Vector:
 def _find_own(
     sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], seen: States, groups: Groups
 ) -> tuple[NDArray[np.bool_], CellModel]:
-    """Return the columns for which another rate than that of all pays, and the model with it.
-
-    Judged by what errors of each rate bring to the column, given all other true values: that so
-    many true values were drawn says nothing, since they were drawn by the rate. Of several groups
-    of rows, those of all are as many times higher or lower.
-    """
+    """Return the columns for which another rate than that of all pays, and the model with it."""
+    # Judged by what errors of each rate bring to the column, given all other true values: that so
+    # many true values were drawn says nothing, since they were drawn by the rate. Of several groups
+    # of rows, those of all are as many times higher or lower.
     times = model.rates / model.rates.mean(axis=0)
     tried = [np.minimum(rate * times, LARGEST_RATE) for rate in TRIED]
     rates = np.stack([model.rates, *(np.where(is_open, each, model.rates) for each in tried)])

@@ -156,11 +156,9 @@ def _pace(c0: Vector, c1: Vector, c2: Vector, unit: float) -> float:
 
 
 def _stretch(c0: Vector, c1: Vector, c2: Vector, length: float) -> Vector:
-    """Return `c0 + 2 a r + a^2 v`, with r the first step and v the change from it to the second.
-
-    For a = 1 these are the counts after both; where all directions shrink alike, by `1 - 1 / a` a
-    step, those at the very end.
-    """
+    """Return `c0 + 2 a r + a^2 v`, with r the first step and v the change from it to the second."""
+    # For a = 1 these are the counts after both; where all directions shrink alike, by `1 - 1 / a` a
+    # step, those at the very end.
     return c0 + 2 * length * (c1 - c0) + length**2 * (c2 - 2 * c1 + c0)
 
 

@@ -40,11 +40,9 @@ class Places(NamedTuple):
 def choose_places(
     n_wrong: NDArray[np.int64], n_columns: int, columns: Sequence[PlaceColumn]
 ) -> Places | None:
-    """Return the column whose values tell best how often cells are wrong; None if none pays.
-
-    The wrong cells were drawn by one rate for all rows, which hides some of the differences: what
-    is gained is gained at least.
-    """
+    """Return the column whose values tell best how often cells are wrong; None if none pays."""
+    # The wrong cells were drawn by one rate for all rows, which hides some of the differences: what
+    # is gained is gained at least.
     best, chosen = 0.0, None
     for k, (codes, n_values, is_line) in enumerate(columns):
         if n_values > len(codes) / LEAST_GROUP:

@@ -18,11 +18,9 @@ from robustbn._learn.completion import Complete
 
 
 def typical_weight(weights: RowVector | None) -> float:
-    """Return the weight that stands for one row: the median; 1 where none are given.
-
-    With numbers of copies as weights most rows have 1 or little more, and a mean would take many
-    rows for few; rows of hardly any weight or of very much do not move it.
-    """
+    """Return the weight that stands for one row: the median; 1 where none are given."""
+    # With numbers of copies as weights most rows have 1 or little more, and a mean would take many
+    # rows for few; rows of hardly any weight or of very much do not move it.
     return 1.0 if weights is None else float(np.median(weights[weights > 0]))
 
 

@@ -153,10 +153,9 @@ def _find_unlikely(told: Vector, known: Calibration) -> tuple[float, float]:
 
 
 def _exceed_mean(off: float, skew: float, n: float) -> float:
-    """Return `-log P` of a mean of n values so many spreads above its own: by a gamma as skewed.
-
-    A gamma of skewness `skew / sqrt(n)` is half a chi-square of `8 n / skew^2` degrees of freedom.
-    """
+    """Return `-log P` of a mean of n values so many spreads above its own: by a gamma as skewed."""
+    # A gamma of skewness `skew / sqrt(n)` is half a chi-square of `8 n / skew^2` degrees of
+    # freedom.
     z = off * math.sqrt(n)
     if skew <= 0 or z <= 0:
         return _log_odds_of(z)
@@ -187,11 +186,9 @@ def _compare_tables(
 
 
 def _sum_differences(layout: Layout, known: Vector, new: Vector) -> tuple[Vector, Vector]:
-    """Return how far two tables differ, and by how many numbers; all nodes together come last.
-
-    Likelihood ratios, in which states that are rare in a configuration are taken together, since
-    their distribution is known where cells are not nearly empty.
-    """
+    """Return how far two tables differ, and by how many numbers; all nodes together come last."""
+    # Likelihood ratios, in which states that are rare in a configuration are taken together, since
+    # their distribution is known where cells are not nearly empty.
     node_of_config = np.repeat(np.arange(layout.n_nodes), np.diff(layout.config_start))
     here, there = layout.sum_configurations(new), layout.sum_configurations(known)
     share = here / np.maximum(here + there, 1e-12)

@@ -137,11 +137,9 @@ def find_traits(state: State) -> list[Traits]:
 
 
 def find_kin(state: State) -> Vector:
-    """Return how far each group is a part of each other one, from 0 to 1; shape (K, K).
-
-    The share of its rows that would be the other's without it. A part has at most as many rows as
-    its whole; between once and twice as many, the share fades to 0.
-    """
+    """Return how far each group is a part of each other one, from 0 to 1; shape (K, K)."""
+    # The share of its rows that would be the other's without it. A part has at most as many rows as
+    # its whole; between once and twice as many, the share fades to 0.
     shares = np.asarray(state.population.shares, np.float64)
     others = shares @ (1 - np.eye(shares.shape[1]))[:, 1:]  # of each group, what all others have
     own = state.sample.base[:, None] * shares[:, 1:]
@@ -153,10 +151,8 @@ def find_kin(state: State) -> Vector:
 
 
 def _judge_as_parts(evidence: list[float], kin: Vector) -> list[float]:
-    """Return what groups bring, those that were split off an earlier one as parts of it.
-
-    Rows of one kind are often found in several groups, and what enters later has less to explain.
-    """
+    """Return what groups bring, those that were split off an earlier one as parts of it."""
+    # Rows of one kind are often found in several groups, and what enters later has less to explain.
     found = evidence.copy()
     for k in range(1, len(found)):
         whole = int(np.argmax(kin[k, :k]))

@@ -81,12 +81,10 @@ def heed_known(study: Study, verdict: Verdict, known: Known) -> Verdict:
 
 
 def find_sides(model: RowModel, known: Known) -> Vector:
-    """Return what rows of each component keep of their weight, as known rows say; shape (K,).
-
-    A component changes sides if a row that is known, at least, puts it there, more of them do than
-    do not, and they are not just strays: rows known to be good are about as frequent in it as in
-    the main class, or rows known to be bad are several times as frequent.
-    """
+    """Return what rows of each component keep of their weight, as known rows say; shape (K,)."""
+    # A component changes sides if a row that is known, at least, puts it there, more of them do
+    # than do not, and they are not just strays: rows known to be good are about as frequent in it
+    # as in the main class, or rows known to be bad are several times as frequent.
     if not model.n_others:
         return model.kept
     belongs = model.sort(known.rows)[0].astype(np.float64)

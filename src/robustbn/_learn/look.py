@@ -113,11 +113,9 @@ def order_cells(rows: Rows) -> NDArray[np.int64]:
 
 
 def clean_top(clean: Rows, n_rows: float, order: NDArray[np.int64] | None = None) -> float:
-    """Return the top eigenvalue to expect of `n_rows` good rows, from drawn ones.
-
-    With n rows instead of n' the excess over 1, which is sampling noise, changes by at most
-    `sqrt(n' / n)`.
-    """
+    """Return the top eigenvalue to expect of `n_rows` good rows, from drawn ones."""
+    # With n rows instead of n' the excess over 1, which is sampling noise, changes by at most
+    # `sqrt(n' / n)`.
     ratio = clean.n_rows / n_rows
     top = find_spectrum(clean, even_weights(clean.n_rows), order, DAMPING * ratio).top
     return 1.0 + max(0.0, top - 1.0) * float(np.sqrt(ratio))
@@ -150,11 +148,9 @@ class _Shortfall:
 
 
 def find_bottom(rows: Rows, weights: RowVector) -> float:
-    """Return 1 less the largest shortfall of the covariance against that of the tables.
-
-    About 1 for rows of a network. An edge that is missing moves eigenvalues up and down alike; bad
-    rows move the top far more than the bottom.
-    """
+    """Return 1 less the largest shortfall of the covariance against that of the tables."""
+    # About 1 for rows of a network. An edge that is missing moves eigenvalues up and down alike;
+    # bad rows move the top far more than the bottom.
     expansion, total = Expansion.at_weights_of(rows, weights, DAMPING), sum_weights(weights)
     short = top_eigenpairs(
         _Shortfall(expansion, total),  # type: ignore[arg-type]

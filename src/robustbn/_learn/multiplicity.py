@@ -177,11 +177,9 @@ def _is_expected(study: Study, share: float) -> bool:
 
 
 def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
-    """Whether rows are there as often as if a table had been drawn from with replacement.
-
-    Numbers of copies are then those of a Poisson distribution without its zeros. Where somebody
-    copied some rows, far more rows are there once than a distribution of that mean has.
-    """
+    """Whether rows are there as often as if a table had been drawn from with replacement."""
+    # Numbers of copies are then those of a Poisson distribution without its zeros. Where somebody
+    # copied some rows, far more rows are there once than a distribution of that mean has.
     mean = float(seen.mean())
     rate = max(mean - 1, 1e-6)
     for _ in range(50):

@@ -215,11 +215,9 @@ def gain_of(k: Counts | int, r: Counts | int, q: float) -> Vector:
 
 
 def log_tail(k: int, r: int, q: float) -> float:
-    """Return `log P(Binomial(r, q) >= k)`.
-
-    The first term by logarithms of factorials, the others by their ratios, which are below one and
-    fall: `t[j + 1] / t[j] = (r - j) q / ((j + 1) (1 - q))` for j above `r q`.
-    """
+    """Return `log P(Binomial(r, q) >= k)`."""
+    # The first term by logarithms of factorials, the others by their ratios, which are below one
+    # and fall: `t[j + 1] / t[j] = (r - j) q / ((j + 1) (1 - q))` for j above `r q`.
     if k <= r * q:
         return 0.0
     first = math.lgamma(r + 1) - math.lgamma(k + 1) - math.lgamma(r - k + 1)

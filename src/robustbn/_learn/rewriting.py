@@ -182,10 +182,8 @@ def _tell_alike(
 
 
 def _agree(unit: Unit, target: Unit, units: Counter[Unit]) -> float:
-    """Return how likely two units are one: an abbreviation has the initial of its word.
-
-    A number that has none, or gets none, has the unit that is beside others of its column.
-    """
+    """Return how likely two units are one: an abbreviation has the initial of its word."""
+    # A number that has none, or gets none, has the unit that is beside others of its column.
     if target.text and unit.text:
         return float(target.initial == unit.initial)
     initial = target.initial or unit.initial
@@ -197,10 +195,8 @@ def _agree(unit: Unit, target: Unit, units: Counter[Unit]) -> float:
 
 
 def _rewrite_codes(counts: Counts, _: bool) -> tuple[Rewritings, float]:
-    """Return the codes with other marks between their parts than most, and the share of codes.
-
-    Codes have the same letters and digits at the same places: telephone numbers, for example.
-    """
+    """Return the codes with other marks between their parts than most, and the share of codes."""
+    # Codes have the same letters and digits at the same places: telephone numbers, for example.
     contents = {text: re.sub(r"[\W_]", "", text) for text in counts if _CODE.fullmatch(text)}
     shapes = {text: _form(content).lower() for text, content in contents.items()}
     cells, forms = Counter[str](), Counter[str]()
@@ -252,12 +248,10 @@ def _fill(form: str, content: str) -> str:
 
 
 def _rewrite_words(counts: Counts) -> Rewritings:
-    """Return the words in another case than most, or with other blanks.
-
-    They become the same word in the common form; where it does not occur, all capitals or none, if
-    the column is so. If words recur in the column, most of those in another form should be known in
-    the common one, too: otherwise they are words of another sort, which are written so.
-    """
+    """Return the words in another case than most, or with other blanks."""
+    # They become the same word in the common form; where it does not occur, all capitals or none,
+    # if the column is so. If words recur in the column, most of those in another form should be
+    # known in the common one, too: otherwise they are words of another sort, which are written so.
     looks = {text: _look(text) for text in counts if text.upper() != text.lower()}
     cells, n_known = Counter[Any](), Counter[Any]()
     for text, look in looks.items():

@@ -130,11 +130,9 @@ def _sampling_noise(rows: Rows, base: RowVector) -> float:
 def _settle_on(
     weighted: Weighted, model: RowModel, least: int, most_drawn: int, draw: Draw
 ) -> tuple[RowModel, Vector]:
-    """Refit and calibrate the model on some rows, at least so often; with its counts there.
-
-    Every step is one pass over the rows, and one over newly drawn ones: what errs by chance in one
-    draw would add up over steps that share it.
-    """
+    """Refit and calibrate the model on some rows, at least so often; with its counts there."""
+    # Every step is one pass over the rows, and one over newly drawn ones: what errs by chance in
+    # one draw would add up over steps that share it.
     rows, base = weighted
     layout, total = rows.layout, sum_weights(base)
     prior = PRIOR * normalise_counts(layout, rows.count(base), uniform_tables(layout))

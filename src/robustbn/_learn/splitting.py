@@ -24,12 +24,10 @@ class Split(NamedTuple):
 
 
 def split_joined(columns: Mapping[str, Sequence[str]]) -> Iterator[Split]:
-    """Yield the cells that end with a value of another column, and those where it was missing.
-
-    A text may end so by chance: as often as it does in rows where the other column has its value.
-    That is weighed for all pairs of columns, since all are looked at. What is left must be a value
-    of its column, or most of the missing values must be found so.
-    """
+    """Yield the cells that end with a value of another column, and those where it was missing."""
+    # A text may end so by chance: as often as it does in rows where the other column has its value.
+    # That is weighed for all pairs of columns, since all are looked at. What is left must be a
+    # value of its column, or most of the missing values must be found so.
     n_pairs = len(columns) * (len(columns) - 1)
     texts = {name: {t for t in set(column) if _GAP.search(t)} for name, column in columns.items()}
     for other, values in columns.items():

@@ -203,10 +203,8 @@ def pay_for(place: ContextPlaces, n_columns: int) -> float:
 def _find_place(
     act: Act, places: Sequence[ContextPlaces]
 ) -> tuple[ContextPlaces, tuple[int, int], Vector]:
-    """Return where an act is most likely, its ends, and the log-odds of all.
-
-    The tables are those of the rows with their values put back there.
-    """
+    """Return where an act is most likely, its ends, and the log-odds of all."""
+    # The tables are those of the rows with their values put back there.
     odds, before = act.weigh(), None
     for _ in range(MOST_MOVES):
         best = max((*each.find_best(odds), k) for k, each in enumerate(places))[1:]

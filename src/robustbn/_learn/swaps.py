@@ -184,20 +184,16 @@ class _Part:
     sign: int = 1  # 1 for a factor, -1 for a divisor
 
     def weigh(self, chances: Vector) -> Vector:
-        """Return the log of the factor of each row if it is swapped, over that as it is.
-
-        The table is that of the rows with their values put back.
-        """
+        """Return the log of the factor of each row if it is swapped, over that as it is."""
+        # The table is that of the rows with their values put back.
         counts = self._count(chances)
         logs = np.append(self.sign * np.log(counts / counts.sum(axis=1, keepdims=True)), 0.0)
         odds: Vector = logs[self.swapped] - logs[self.as_is]
         return odds
 
     def find_evidence(self, chances: Vector) -> float:
-        """Return the log-probability of the rows with their values put back, tables integrated out.
-
-        Tables that only swapped rows need are so paid for by whoever does not put them back.
-        """
+        """Return the log-probability of the rows put back, tables integrated out."""
+        # Tables that only swapped rows need are so paid for by whoever does not put them back.
         counts = self._count(chances)
         counts = counts[counts.sum(axis=1) > JEFFREYS * self.card]
         of_cells = log_gamma(counts[counts > JEFFREYS]) - math.lgamma(JEFFREYS)

@@ -129,11 +129,9 @@ class StandIn:
 def find_stand_in(
     layout: Layout, codes: Codes, numbers: Mapping[int, Numbers], place: Difference, node: int
 ) -> StandIn | None:
-    """Return which state of a node is written for which at a place; None if none is.
-
-    Put back, its rows must be more likely by the tables of all others, and nothing may differ there
-    any more.
-    """
+    """Return which state of a node is written for which at a place; None if none is."""
+    # Put back, its rows must be more likely by the tables of all others, and nothing may differ
+    # there any more.
     rows, shown, card = place.rows, codes[place.rows, node], layout.cards[node]
     others = np.delete(codes, rows, axis=0)
     told = np.zeros((card + 1, card))  # of rows that show a state, if another was meant

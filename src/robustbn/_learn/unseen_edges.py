@@ -21,11 +21,9 @@ Rows = NDArray[np.int64]
 
 
 def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parents:
-    """Return the parents of each node with those whose edge gains most, one after another.
-
-    New ones come last. Only nodes that come before in an order of the network are tried, so that no
-    circle is closed. O(d^2 n) time.
-    """
+    """Return the parents of each node with those whose edge gains most, one after another."""
+    # New ones come last. Only nodes that come before in an order of the network are tried, so that
+    # no circle is closed. O(d^2 n) time.
     some = np.ascontiguousarray(truth.T, np.int64)
     order, more = _order(parents), [list(of) for of in parents]
     for place, i in enumerate(order):

@@ -192,12 +192,10 @@ def _leaves_out(trust: RowVector | None) -> bool:
 
 
 def _are_independent(learned: Learned, most: float) -> bool:
-    """Return whether errors look as if each cell had one by itself.
-
-    As many rows have two errors as there would be by chance in their groups, up to a share `most`,
-    and no column has most of them. Where bad rows are mixed in, half as many again or more have
-    two; where one row comes again and again, a few columns have all.
-    """
+    """Return whether errors look as if each cell had one by itself."""
+    # As many rows have two errors as there would be by chance in their groups, up to a share
+    # `most`, and no column has most of them. Where bad rows are mixed in, half as many again or
+    # more have two; where one row comes again and again, a few columns have all.
     is_wrong = learned.is_wrong
     rates, per_row = is_wrong.mean(axis=0), is_wrong.sum(axis=1, dtype=np.float64)
     expected, groups = 0.0, learned.groups
@@ -248,10 +246,9 @@ def count_by_place(
     sample_weight: RowVector | None,
     config: RobustConfig,
 ) -> Judged:
-    """Return what judging gave, with counts by rates that differ by place, if they do.
-
-    Rows that are read in stretches were counted by the rates of all; the survey knows their places.
-    """
+    """Return what judging gave, with counts by rates that differ by place, if they do."""
+    # Rows that are read in stretches were counted by the rates of all; the survey knows their
+    # places.
     if found is None or found.by is None:
         return judged
     weights = trust if sample_weight is None else trust * sample_weight

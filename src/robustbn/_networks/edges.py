@@ -201,11 +201,9 @@ def read_edge(text: str) -> tuple[str, str] | None:
 
 
 def find_separator(text: str, usual: str | None = None) -> str:
-    """Return what stands between the names of the first line; a comma if nothing does.
-
-    What is usual is tried first. Blanks count only where nothing else is found, since they may be
-    part of names.
-    """
+    """Return what stands between the names of the first line; a comma if nothing does."""
+    # What is usual is tried first. Blanks count only where nothing else is found, since they may be
+    # part of names.
     for separator in ([] if usual is None else [usual]) + list(_ENDS):
         try:
             _, names = next(split_lines(text, separator), (0, []))

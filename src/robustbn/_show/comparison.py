@@ -268,12 +268,10 @@ def compare_kinds(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[Chan
 
 
 def measure_similarity(a: FitResult, b: FitResult, nodes: Sequence[str]) -> NDArray[np.float64]:
-    """Return how similar each kind of `a` is to each of `b`, from 0 to 1; shape (Ka, Kb).
-
-    Of each family, a kind has a distribution over its cells. Two kinds are as far apart as these
-    are in total variation, on average over the families, each weighed by how far the kinds are
-    from the good rows in it: families in which both are like good rows say nothing.
-    """
+    """Return how similar each kind of `a` is to each of `b`, from 0 to 1; shape (Ka, Kb)."""
+    # Of each family, a kind has a distribution over its cells. Two kinds are as far apart as these
+    # are in total variation, on average over the families, each weighed by how far the kinds are
+    # from the good rows in it: families in which both are like good rows say nothing.
     n_a, n_b = len(a.kinds), len(b.kinds)
     apart, weight = np.zeros((n_a, n_b)), np.zeros((n_a, n_b))
     if not n_a or not n_b:

@@ -84,10 +84,8 @@ def _are_states(odd: Mapping[Any, int], states: set[str]) -> bool:
 
 
 def _are_numbers(numbers: Numbers, values: Numbers, rest: tuple[float, float] | None) -> bool:
-    """Whether numbers are distributed like those of a column that would be odd here, too.
-
-    Most of the column's are, and codes for missing values, which columns share, do not count.
-    """
+    """Whether numbers are distributed like those of a column that would be odd here, too."""
+    # Most of the column's are, and codes for missing values, which columns share, do not count.
     numbers, there = (some[np.isfinite(some) & ~np.isin(some, CODES)] for some in (numbers, values))
     others = there if rest is None else there[(there < rest[0]) | (there > rest[1])]
     if min(len(numbers), len(others)) < LEAST_NUMBERS or 2 * len(others) < len(there):

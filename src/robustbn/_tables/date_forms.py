@@ -111,11 +111,9 @@ def read_day(text: str) -> dict[DateForm, dt.date]:
 def decide_days(
     readings: Iterable[dict[DateForm, dt.date]], common: DateForm
 ) -> list[dt.date | None]:
-    """Return the day of each text; None where its order is open.
-
-    Texts with the same marks between their parts, and the year first or last in all, are taken to
-    have one order, the one in which all of them are days; that of the common form, if it is such.
-    """
+    """Return the day of each text; None where its order is open."""
+    # Texts with the same marks between their parts, and the year first or last in all, are taken to
+    # have one order, the one in which all of them are days; that of the common form, if it is such.
     readings = list(readings)
     orders = {_marks(common): {common.order}}
     for marks in {_marks(form) for forms in readings for form in forms}:

@@ -68,11 +68,9 @@ def _move_single(group: Places, told: Vector) -> Places:
 
 
 def _take_sides(group: Places, told: Vector) -> tuple[Places, NDArray[np.bool_]]:
-    """Return the part that each column is of, two wherever two will do; and which are clear.
-
-    The group about which most is told goes first, to the part that it agrees with most; it opens a
-    part of its own if it goes with none that there is.
-    """
+    """Return the part that each column is of, two wherever two will do; and which are clear."""
+    # The group about which most is told goes first, to the part that it agrees with most; it opens
+    # a part of its own if it goes with none that there is.
     names, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
     member = np.eye(len(names))[group]
     between = member.T @ told @ member

@@ -17,12 +17,10 @@ Names = NDArray[np.int64]  # of a column: the good state that each state stands 
 
 
 def find_swapped_labels(sides: Sides) -> list[Suspect]:
-    """Return columns whose labels were swapped.
-
-    If y are good rows and every column's labels were permuted, the rows that are seen are as
-    likely as the y that they stand for. So labels are found by making the rows as likely as can be
-    under the good tables, column by column: each is an assignment problem.
-    """
+    """Return columns whose labels were swapped."""
+    # If y are good rows and every column's labels were permuted, the rows that are seen are as
+    # likely as the y that they stand for. So labels are found by making the rows as likely as can
+    # be under the good tables, column by column: each is an assignment problem.
     search = _Search(sides)
     every = [np.arange(card) for card in sides.cards]
     starts = [

@@ -185,11 +185,9 @@ def visit(
 
 
 def add(total: Sum | None, more: Sum) -> Sum:
-    """Add with what rounding takes kept beside: the result does not depend on the order.
-
-    For sums `s = a + b` the error is known exactly, as `(a - (s - b')) + (b - b')` where
-    `b' = s - a`; errors are summed on their own.
-    """
+    """Add with what rounding takes kept beside: the result does not depend on the order."""
+    # For sums `s = a + b` the error is known exactly, as `(a - (s - b')) + (b - b')` where `b' = s
+    # - a`; errors are summed on their own.
     if total is None:
         return more
     a, b = total[0], more[0]

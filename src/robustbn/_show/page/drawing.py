@@ -270,11 +270,9 @@ def _layer_part(n_nodes: int, parents: Mapping[int, Sequence[int]]) -> Layered:
 
 
 def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return the layer of each node: as low as its children allow, or just below its parents.
-
-    Just below if it has at least as many parents as children: that shortens edges. The nodes of a
-    very wide layer are spread over several, in turn.
-    """
+    """Return the layer of each node: as low as its children allow, or just below its parents."""
+    # Just below if it has at least as many parents as children: that shortens edges. The nodes of a
+    # very wide layer are spread over several, in turn.
     order = list(TopologicalSorter(parents).static_order())
     children: dict[int, list[int]] = {v: [] for v in order}
     for v, own in parents.items():
