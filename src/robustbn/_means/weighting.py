@@ -166,7 +166,7 @@ def _find_tail(w: RowVector, scores: RowVector, mass: float) -> NDArray[np.bool_
 
 
 def _bracket(lacks: Callable[[float], float]) -> tuple[float, float]:
-    """Return the ends of a tiny interval in which `lacks` is no longer above 0; (0, 0) if at once."""
+    """Return the ends of a tiny interval in which `lacks` falls to 0; (0, 0) if at once."""
     # By secants (Illinois: an end that stays twice counts half), every eighth step by halves.
     below, above = 0.0, 0.25
     at_below, at_above = lacks(below), lacks(above)
