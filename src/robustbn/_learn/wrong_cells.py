@@ -22,10 +22,12 @@ from robustbn._core.origins import RowNumbers
 from robustbn._core.protocols import CountRows, Judged, RowVector, Survey
 from robustbn._core.trust import DOUBT
 from robustbn._learn.cells import Chain, Learned, fill_holes, learn_cells, look_first, pays_at_first
+from robustbn._learn.draft import Worth
 from robustbn._learn.error_places import PlaceColumn, choose_places
 from robustbn._learn.gain import find_gain
 from robustbn._learn.origins import MISSING_LABEL
 from robustbn._rows.cells import count_true, judge_cells, name_wrong
+from robustbn._rows.families import FamilyCounts
 from robustbn._rows.memory import draw_evenly, load_rows
 from robustbn.network import BayesianNetwork
 
@@ -61,7 +63,6 @@ MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
 MOST_PARENTS = 4  # of a node, with those it has
 LARGEST_TABLE = 20_000  # cells of a table with one more parent
 Parents = tuple[tuple[int, ...], ...]
-Rows = NDArray[np.int64]
 
 
 def explain_cells(
@@ -280,43 +281,19 @@ def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parent
     """Return the parents of each node with those whose edge gains most, one after another."""
     # New ones come last. Only nodes that come before in an order of the network are tried, so that
     # no circle is closed. O(d^2 n) time.
-    some = np.ascontiguousarray(truth.T, np.int64)
+    worth = Worth(FamilyCounts(truth, cards), len(truth))
     order, more = _order(parents), [list(of) for of in parents]
     for place, i in enumerate(order):
         while len(more[i]) < MOST_PARENTS:
-            cells, shape = _find_cells(cards, more[i], i, some)
-            tried = [
-                (_describe(cells * cards[p] + some[p], (*shape, cards[p])), p)
-                for p in order[:place]
-                if p not in more[i] and prod(shape) * cards[p] <= LARGEST_TABLE
-            ]
-            best, p = max(tried, default=(-np.inf, -1))
-            if best <= _describe(cells, (*shape, 1)):
+            size = prod(cards[k] for k in (*more[i], i))
+            small = [p for p in order[:place] if size * cards[p] <= LARGEST_TABLE]
+            others = [p for p in small if p not in more[i]]
+            gains = np.round(worth.of_each(i, more[i], others), 6).tolist()  # as on any machine
+            gain, best = max(zip(gains, others, strict=True), default=(-np.inf, -1))
+            if gain <= worth.of(i, more[i]):
                 break
-            more[i].append(p)
+            more[i].append(best)
     return tuple(map(tuple, more))
-
-
-def _find_cells(
-    cards: tuple[int, ...], parents: list[int], i: int, rows: Rows
-) -> tuple[Rows, tuple[int, int]]:
-    """Return the cell of a node that each row, by column, is in, and its table's two sizes."""
-    at = np.zeros(rows.shape[1], np.int64)
-    for p in (*parents, i):
-        at = at * cards[p] + rows[p]
-    return at, (prod(cards[p] for p in parents), cards[i])
-
-
-def _describe(cells: Rows, shape: tuple[int, int, int]) -> float:
-    """Return the log-likelihood of a node's states, less the price of its table; in nats."""
-    counts = np.bincount(cells, minlength=prod(shape)).reshape(shape)
-    told = _sum_logs(counts) - _sum_logs(counts.sum(axis=1))
-    return float(find_gain(told, shape[0] * shape[2] * (shape[1] - 1), len(cells)))
-
-
-def _sum_logs(counts: Rows) -> float:
-    seen = counts[counts > 0].astype(np.float64)
-    return float(seen @ np.log(seen))
 
 
 def _order(parents: Parents) -> list[int]:
