@@ -55,11 +55,10 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     low += _count_below_zero(numbers[low:high])
     inner = numbers[low:high]
     scaled = _choose_scale(inner)
-    quartiles = np.quantile(scaled, [0.25, 0.5, 0.75])
-    spread = float(quartiles[2] - quartiles[0]) / 1.349
+    spread = _spread_of(scaled)
     if spread <= 0:
         return low, high
-    apart = (scaled - quartiles[1]) / spread
+    apart = (scaled - np.quantile(scaled, 0.5)) / spread
     gaps = np.diff(apart)
     above = np.flatnonzero((gaps >= LEAST_GAP) & (apart[1:] > WIDEST_REST))
     below = np.flatnonzero((gaps >= LEAST_GAP) & (apart[:-1] < -WIDEST_REST))
@@ -117,7 +116,7 @@ def find_slip(numbers: NDArray[np.float64]) -> tuple[int, float]:
     gaps = np.diff(logs[start - 1 :])
     first = start + int(np.argmax(gaps))
     rest, beyond = logs[:first], logs[first:]
-    spread = float(np.diff(np.quantile(rest, [0.25, 0.75]))[0]) / 1.349
+    spread = _spread_of(rest)
     is_clear = spread > 0 and gaps[first - start] >= SLIP_GAP * spread
     ends = np.unique(beyond)
     if not is_clear or len(ends) < SLIP_ROWS:
@@ -161,7 +160,7 @@ def _count_below_zero(numbers: NDArray[np.float64]) -> int:
     if n > MOST_SLIPS * len(numbers) or len(np.unique(numbers[:n])) < BELOW_ROWS:
         return 0
     rest = numbers[n:]
-    spread = float(np.diff(np.quantile(rest, [0.25, 0.75]))[0]) / 1.349
+    spread = _spread_of(rest)
     return n if rest[0] - numbers[n - 1] >= FLIP_GAP * spread > 0 else 0
 
 
@@ -202,8 +201,7 @@ def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
     if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
         return True
     scaled = _choose_scale(numbers)
-    quartiles = np.quantile(scaled[low:high], [0.25, 0.75])
-    spread = float(quartiles[1] - quartiles[0]) / 1.349
+    spread = _spread_of(scaled[low:high])
     below = low >= APART_ROWS and scaled[low] - scaled[low - 1] >= APART_GAP * spread
     n_above = len(numbers) - high
     above = n_above >= APART_ROWS and scaled[high] - scaled[high - 1] >= APART_GAP * spread
@@ -212,9 +210,7 @@ def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
 
 def find_coded(numbers: NDArray[np.float64]) -> tuple[int, int]:
     """Return where the rest of a column starts and ends, without codes at its ends."""
-    low, high = 0, len(numbers)
-    quartiles = np.quantile(numbers, [0.25, 0.75])
-    spread = float(quartiles[1] - quartiles[0]) / 1.349
+    low, high, spread = 0, len(numbers), _spread_of(numbers)
     after = int(np.searchsorted(numbers, numbers[0], side="right"))
     before = int(np.searchsorted(numbers, numbers[-1], side="left"))
     if after < high:
@@ -249,6 +245,12 @@ def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     sizes = np.abs(numbers[numbers != 0])
     scale = float(np.median(sizes)) if len(sizes) else 1.0
     return min((numbers, np.arcsinh(numbers / scale)), key=_skewness)
+
+
+def _spread_of(numbers: NDArray[np.float64]) -> float:
+    """Return the standard deviation of normal numbers whose quartiles are as far apart."""
+    low, high = np.quantile(numbers, [0.25, 0.75])
+    return float(high - low) / 1.349
 
 
 def _skewness(numbers: NDArray[np.float64]) -> float:

@@ -30,6 +30,7 @@ from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.result import Calibration
 from robustbn._core.trust import DOUBT
 from robustbn._learn.draft import Worth, find_tree, measure_pairs
+from robustbn._learn.leftovers import score_chi2
 from robustbn._rows.families import FamilyCounts
 from robustbn._rows.memory import find_holed
 
@@ -225,12 +226,8 @@ def _ratio_of(new: Vector, known: Vector, share: Vector) -> Vector:
 
 
 def _tail(g: float, free: float) -> float:
-    """Return `-log P(chi-square > g)`, by the cube root of Wilson and Hilferty."""
-    if free <= 0 or g <= free:
-        return 0.0
-    part = 2 / (9 * free)
-    z = ((g / free) ** (1 / 3) - (1 - part)) / math.sqrt(part)
-    return _log_odds_of(z)
+    """Return `-log P(chi-square > g)`; 0 below the mean."""
+    return 0.0 if free <= 0 or g <= free else _log_odds_of(score_chi2(g, free))
 
 
 # --- the network by which rows are judged, drafted from the rows ----------------------------------

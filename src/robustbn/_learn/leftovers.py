@@ -129,12 +129,16 @@ def _root_of_inverse(matrix: Vector) -> Vector:
 
 
 def chi2_tail(value: float, freedom: float) -> float:
-    """Return the probability of more than `value`, by Wilson and Hilferty's cube root."""
+    """Return the probability of a chi-square above `value`."""
     if freedom <= 0 or value <= 0:
         return 1.0
+    return 0.5 * math.erfc(score_chi2(value, freedom) / math.sqrt(2))
+
+
+def score_chi2(value: float, freedom: float) -> float:
+    """Return a chi-square in standard deviations, by Wilson and Hilferty's cube root."""
     spread = 2 / (9 * freedom)
-    z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
-    return 0.5 * math.erfc(z / math.sqrt(2))
+    return ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
 
 
 # --- measuring ------------------------------------------------------------------------------------

@@ -213,13 +213,10 @@ class ComparedCells:
     def cell(self, place: int) -> ChangedCell:
         """Return one cell, by its place among all."""
         k, v = divmod(place, self.before.shape[1])
-        parents = self.like.parents[self.node]
-        codes = np.unravel_index(k, [len(self.like.states[p]) for p in parents]) if parents else ()
+        start = self.like.layout.cell_start[self.like.nodes.index(self.node)]
         change = self.after[k, v] - self.before[k, v]
         return ChangedCell(
-            self.node,
-            {p: self.like.states[p][int(c)] for p, c in zip(parents, codes, strict=True)},
-            self.like.states[self.node][v],
+            *self.like.describe_cell(int(start) + place),
             float(self.before[k, v]),
             float(self.after[k, v]),
             float(change / self.error[k, v]),
