@@ -222,15 +222,12 @@ def _show(console: Console, facts: Any) -> None:
     _show_draft(console, facts)
     console.print()
     for each in drafted["edges"][:MOST_SHOWN]:
-        console.print(plain(_say_edge(each)))
+        edge = f"{each['parent']} -> {each['child']}"
+        told = f"{each['gain']:>10,.0f} nats  found in {each['returns']:.0%}"
+        console.print(plain(f"{edge:<40}  {told}"))
     if len(drafted["edges"]) > MOST_SHOWN:
         console.print(f"and {count(len(drafted['edges']) - MOST_SHOWN, 'more edge')}")
     look_first = {"review first": "\n".join(drafted["look_first"])}
     if drafted["look_first"] or facts["files"]:
         console.print()
     print_facts(console, look_first, facts["files"])
-
-
-def _say_edge(each: Mapping[str, Any]) -> str:
-    said = f"{each['parent']} -> {each['child']}"
-    return f"{said:<40}  {each['gain']:>10,.0f} nats  found in {each['returns']:.0%}"

@@ -43,10 +43,7 @@ class NumberRows:
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def print_rows(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return a print of the numbers of some rows, equal where all are; 0 if they are not known.
-
-        rows : their numbers, increasing; shape (n,).
-        """
+        """Return prints of the numbers of rows, equal where all are; 0 if not known."""
         if not self.values:
             return np.broadcast_to(np.uint64(0), len(rows))  # takes no memory
         found, prints = np.zeros(len(rows), np.uint64), np.ones(len(self.rows), np.uint64)

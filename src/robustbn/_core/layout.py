@@ -133,10 +133,7 @@ class Layout:
         return _running_sum(self.config_cards)[:-1]
 
     def table_of(self, i: int, cells: NDArray[Any]) -> NDArray[Any]:
-        """Return what a node's cells hold, a line a configuration; shape (configurations, states).
-
-        A view: what is written to it is written to the cells.
-        """
+        """Return what a node's cells hold, a line a configuration: a view, not a copy."""
         own = cells[self.cell_start[i] : self.cell_start[i + 1]]
         return own.reshape(-1, self.cards[i], *cells.shape[1:])
 

@@ -35,11 +35,9 @@ class Groups:
 
     @property
     def has_periods(self) -> bool:
-        """Whether neighbours together are a place, as days and rows are; numbers of sites are not.
-
-        A run of ages or counts is no place at which rows were recorded: whatever depends on the
-        number would differ there.
-        """
+        """Whether neighbours together are a place, as days and rows are; sites are not."""
+        # A run of ages or counts is no place at which rows were recorded: whatever depends on the
+        # number would differ there.
         return self.is_ordered and not self.is_code
 
 

@@ -295,11 +295,9 @@ class RobustFit:
 
     @property
     def written_counts(self) -> Vector:
-        """The same of rows as they were written, wrong values among them; shape (M,).
-
-        New rows have wrong values, too. Known where every row is trusted; elsewhere wrong values
-        count as what they should be.
-        """
+        """The same of rows as they were written, wrong values among them; shape (M,)."""
+        # New rows have wrong values, too. Known where every row is trusted; elsewhere wrong values
+        # count as what they should be.
         is_corrected = self.cells is not None and self.removed < ALL_TRUSTED
         return self.plain_counts / self.unit if is_corrected else self.shown_counts
 

@@ -31,10 +31,7 @@ Prints = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class RowPrints:
-    """What rows are known by: equal where rows are.
-
-    Rows whose numbers lie in the same intervals are no copies where the numbers differ.
-    """
+    """What rows are known by: equal where rows are, the numbers that were cut included."""
 
     codes: Prints  # prints of the states; shape (N,)
     # prints of the numbers before they were cut, 0 where they are not known; shape (N,)
@@ -49,10 +46,7 @@ class RowPrints:
         kept: NDArray[np.int64],
         kernels: str | None = None,
     ) -> RowPrints:
-        """Return the prints of rows, by the prints of their states and the numbers of some.
-
-        kept : numbers of these rows, increasing; shape (N,).
-        """
+        """Return the prints of rows, by their states and by the numbers of the rows `kept`."""
         return cls(codes, numbers.print_rows(kept), kernels)
 
     @property
@@ -207,10 +201,7 @@ def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list
 
 
 def _find_chance(prints: Prints, first: int, last: int, offset: int) -> float:
-    """Return how often the rows of a run are equal to others than their copies, near these.
-
-    At the distance at which they are most often; a standard error less, for short runs.
-    """
+    """Return how often rows of a run equal others near their copies, less a standard error."""
     places, most = np.arange(first, last + 1), 0.0
     for step in (*range(-NEAR, 0), *range(1, NEAR + 1)):
         others = places + offset + step

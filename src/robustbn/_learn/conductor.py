@@ -48,8 +48,6 @@ def fit_robustly(
     sample whose size depends on the network and not on N. Memory beside the rows: their packed
     codes and a few numbers a row.
 
-    Parameters
-    ----------
     known : rows whose side a person knows; for rows that are judged all at once.
     complete : how tables are learned from rows that miss values; None: from complete families.
     """
@@ -122,12 +120,10 @@ def learn(
 
 
 def explain(study: Study) -> State:
-    """Search for what explains the rows.
-
-    Of many rows a few are searched at first, until the rest looks like rows of the network. Where
-    nothing is found, all rows are looked at; otherwise, and where they look different, what is
-    found is fitted to more of them, and the search goes on there.
-    """
+    """Search for what explains the rows."""
+    # Of many rows a few are searched at first, until the rest looks like rows of the network. Where
+    # nothing is found, all rows are looked at; otherwise, and where they look different, what is
+    # found is fitted to more of them, and the search goes on there.
     layout, config = study.survey.rows.layout, study.config
     explanations = EXPLANATIONS if config.polish else ()
     n_few, n_enough = max(LEAST_FEW, FEW * layout.n_free), config.sample_size(layout)
@@ -192,10 +188,8 @@ def _distrusted_copies(state: State) -> Repeats:
 
 
 def _keep_within(most: float, state: State, model: RowModel) -> tuple[RowModel, float]:
-    """Return a model that takes as much as may go, and the share of the rows that it would take.
-
-    Where that is too much, every row keeps more of its weight, in proportion.
-    """
+    """Return a model that takes as much as may go, and the share of the rows that it would take."""
+    # Where that is too much, every row keeps more of its weight, in proportion.
     lost = wanted = _find_lost(state, model, state.study.n_rows)
     while lost > most:
         times = (most - ROUNDING) / lost

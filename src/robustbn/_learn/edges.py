@@ -23,13 +23,7 @@ MEASURED = 3  # pairs for each node that are measured on all rows
 def find_edges(
     layout: Layout, q: Vector, codes: Codes, weights: RowVector, nodes: Sequence[int]
 ) -> list[float]:
-    """Return what edges at some nodes gain, in nats: the best to each child, largest first.
-
-    All pairs are screened on a few rows by the correlation of what is left of them; of those that
-    depend most, edges both ways are measured on all rows.
-
-    q : tables of the rows; shape (M,).
-    """
+    """Return what edges at some nodes gain: the best to each child, screened on a few rows."""
     few, best = slice(None, None, -(-len(codes) // SCREENED)), dict[int, float]()
     pairs, told, free = screen_pairs(layout, q, codes[few], weights[few], nodes)
     told = find_gain(told / 2, free, weights[few].sum())

@@ -80,29 +80,20 @@ class _Rare:
 
     @property
     def most_copies(self) -> int:
-        """How often a row may appear by design: the upper tail of most rows, carried on.
-
-        Numbers of copies that are drawn fall off at least as fast from the 95 % on as before.
-        """
+        """How often a row may appear by design: the upper tail of most rows, carried on."""
         middle, high = np.quantile(self.seen, [0.5, 0.95])
         decades = np.log10(max(0.05 * len(self.seen) * self.scale, 1.0)) + TAIL
         return int(np.ceil(high + (high - middle + 1) * decades))
 
     def find_effect(self, most: int) -> float:
-        """Return how many rows say as much as one, but for what a row has of its like by chance.
-
-        most : a row of more copies is no measure of the others.
-        """
+        """Return how many rows say as much as one, beyond chance; of at most `most` copies."""
         within = self.weight <= most
         weight, expected = self.weight[within], self.expected[within]
         return _find_effect(weight) - float(weight @ expected / max(weight.sum(), 1.0))
 
 
 def heed_design(network: BayesianNetwork, study: Study) -> Study:
-    """Return a study that takes copies for what the caller says, or the rows show, that they are.
-
-    O(N) time, unless all rows have copies.
-    """
+    """Return a study that takes copies for what the caller says, or the rows show, they are."""
     copies, scale = study.config.copies, study.scale
     if copies == "distrust":
         return study
@@ -187,10 +178,7 @@ def _are_alike(study: Study, rare: _Rare) -> bool:
 
 
 def _is_expected(study: Study, share: float) -> bool:
-    """Whether rows that should appear once are as many as the tables say.
-
-    Bad rows of a few patterns are repeated, too, but there are more of them.
-    """
+    """Whether rows that should appear once are as many as the tables say, and not more."""
     layout, n = study.survey.rows.layout, min(study.n_rows, LOOKED_AT)
     drawn = study.draw([(normalise_counts(layout, study.survey.counts, 1e-3), n)])
     expected = study.n_rows * np.exp(_log_likelihood(study, drawn))
@@ -198,11 +186,9 @@ def _is_expected(study: Study, share: float) -> bool:
 
 
 def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
-    """Whether rows are there as often as if a table had been drawn from with replacement.
-
-    Numbers of copies are then those of a Poisson distribution without its zeros. Where somebody
-    copied some rows, far more rows are there once than a distribution of that mean has.
-    """
+    """Whether rows are there as often as if a table had been drawn from with replacement."""
+    # Numbers of copies are then those of a Poisson distribution without its zeros. Where somebody
+    # copied some rows, far more rows are there once than a distribution of that mean has.
     mean = float(seen.mean())
     rate = max(mean - 1, 1e-6)
     for _ in range(50):
@@ -212,10 +198,7 @@ def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
 
 
 def _find_effect(weight: RowVector) -> float:
-    """Return how many rows say as much as one: `sum of w^2 / sum of w` in units of a row.
-
-    weight : of different rows, or of all rows where 1 is the mean.
-    """
+    """Return how many rows say as much as one: `sum of w^2 / sum of w` in units of a row."""
     if is_even(weight):
         return 1.0
     weight = weight.astype(np.float64)

@@ -39,16 +39,10 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The numbers of a node that is cut into intervals.
+    """The numbers of a node that is cut into intervals."""
 
-    Parameters
-    ----------
-    values : of the rows, NaN where there is none; shape (n,).
-    edges : inner ends of the intervals.
-    """
-
-    values: Vector
-    edges: Vector
+    values: Vector  # of the rows, NaN where there is none; shape (n,)
+    edges: Vector  # inner ends of the intervals
 
     @property
     def card(self) -> int:
@@ -66,18 +60,11 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of a node, numbered alike for all nodes.
+    """The labels of a node, numbered alike for all nodes."""
 
-    Parameters
-    ----------
-    values : of the rows, NaN where there is none; shape (n,).
-    states : the state of each label, -1 if it is none of this node.
-    card : how many states there are.
-    """
-
-    values: Vector
-    states: Places
-    card: int
+    values: Vector  # of the rows, NaN where there is none; shape (n,)
+    states: Places  # the state of each label, -1 if it is none of this node
+    card: int  # how many states there are
 
     def read(self, values: Vector) -> Places:
         """Return the states of labels; -1 for one that is no state."""
@@ -92,6 +79,36 @@ Column = Numbers | Labels
 
 
 @dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows: their codes, and the labels or numbers of the columns that may be wrong."""
+
+    layout: Layout
+    codes: Codes
+    columns: Mapping[int, Column]  # by the numbers of their nodes
+
+    @property
+    def numbers(self) -> dict[int, Vector]:
+        """The numbers of the nodes that are cut into intervals."""
+        return {i: each.values for i, each in self.columns.items() if isinstance(each, Numbers)}
+
+    def take(self, rows: slice | Places | NDArray[np.bool_]) -> Sample:
+        """Return some of the rows."""
+        some = {i: replace(each, values=each.values[rows]) for i, each in self.columns.items()}
+        return Sample(self.layout, self.codes[rows], some)
+
+    def put_back(self, nodes: tuple[int, ...], rows: Places, scale: Scale | None = None) -> Sample:
+        """Return the rows with two columns exchanged, or one scaled back, in some of them."""
+        codes, mended = self.codes.copy(), {**self.columns}
+        for node, source in zip(nodes, nodes[::-1], strict=True):
+            column = self.columns[node]
+            values, found = column.values.copy(), self.columns[source].values[rows]
+            values[rows] = found if scale is None else scale.undo(found)
+            codes[rows, node] = column.read(values[rows])
+            mended[node] = replace(column, values=values)
+        return Sample(self.layout, codes, mended)
+
+
+@dataclass(frozen=True, eq=False)
 class Act:
     """What putting back the values of one or two columns changes in the density of each row."""
 
@@ -102,16 +119,16 @@ class Act:
     never: Vector  # `NEVER` for rows that the act cannot have made, 0 for others; shape (n,)
 
     @classmethod
-    def swap(
-        cls, layout: Layout, codes: Codes, columns: Mapping[int, Column], nodes: tuple[int, int]
-    ) -> Act:
+    def swap(cls, sample: Sample, nodes: tuple[int, int]) -> Act:
         """Return the exchange of two columns of some rows."""
+        layout, columns = sample.layout, sample.columns
         is_there = np.isfinite(columns[nodes[0]].values) & np.isfinite(columns[nodes[1]].values)
         if not is_there.any():
             return cls(nodes, is_there, [], [], np.zeros(0))
         one, other = (replace(columns[i], values=columns[i].values[is_there]) for i in nodes)
         fine, read = _refine(one, other), (_swap(one, other.values), _swap(other, one.values))
-        parts = list(_list_parts(layout, codes[is_there], dict(zip(nodes, read, strict=True))))
+        codes = sample.codes[is_there]
+        parts = list(_list_parts(layout, codes, dict(zip(nodes, read, strict=True))))
         if not any(f[-1] in nodes and {*nodes} <= {*f} for f in layout.families):
             parts += _join(*read)
         if fine:
@@ -120,25 +137,18 @@ class Act:
         return cls(nodes, is_there, parts, fine or read, np.where(cannot, NEVER, 0.0))
 
     @classmethod
-    def scale(
-        cls,
-        layout: Layout,
-        codes: Codes,
-        columns: Mapping[int, Column],
-        node: int,
-        scale: Scale,
-        given: int | None = None,
-    ) -> Act:
+    def scale(cls, sample: Sample, node: int, scale: Scale, given: int | None = None) -> Act:
         """Return the scaling of a column of numbers of some rows.
 
         given : node whose values are places: its families say which of them have which numbers.
         """
-        is_there = np.isfinite(columns[node].values)
-        column = replace(columns[node], values=columns[node].values[is_there])
+        column = sample.columns[node]
+        is_there = np.isfinite(column.values)
+        column = replace(column, values=column.values[is_there])
         if not len(column.values):
             return cls((node,), is_there, [], [], np.zeros(0))
         fine, read = scale_alone(column.values, scale), _swap(column, scale.undo(column.values))
-        parts = [*_list_parts(layout, codes[is_there], {node: read}, given)]
+        parts = [*_list_parts(sample.layout, sample.codes[is_there], {node: read}, given)]
         parts += [fine, *_divide_by([read])]
         return cls((node,), is_there, parts, [fine], np.zeros(len(column.values)))
 
@@ -164,59 +174,27 @@ def list_number_parts(one: Column, other: Column) -> list[_Part]:
     return [*_refine(one, other), *_divide_by(read)]
 
 
-def list_numbers(columns: Mapping[int, Column]) -> dict[int, Vector]:
-    """Return the numbers of the nodes that are cut into intervals."""
-    return {node: each.values for node, each in columns.items() if isinstance(each, Numbers)}
-
-
-def put_back(
-    codes: Codes,
-    columns: Mapping[int, Column],
-    nodes: tuple[int, ...],
-    rows: Places,
-    scale: Scale | None = None,
-) -> tuple[Codes, dict[int, Column]]:
-    """Return the rows with two columns exchanged, or one scaled back, in some of them."""
-    codes, mended = codes.copy(), {**columns}
-    for node, source in zip(nodes, nodes[::-1], strict=True):
-        values, found = columns[node].values.copy(), columns[source].values[rows]
-        values[rows] = found if scale is None else scale.undo(found)
-        codes[rows, node] = columns[node].read(values[rows])
-        mended[node] = replace(columns[node], values=values)
-    return codes, mended
-
-
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A factor of the density: a table whose cells rows show, as they are and swapped.
+    """A factor of the density: a table whose cells rows show, as they are and swapped."""
 
-    Parameters
-    ----------
-    as_is, swapped : cell of each row, -1 for none; shape (n,).
-    card : states of each configuration.
-    sign : 1 for a factor, -1 for a divisor.
-    """
-
+    # as_is, swapped: cell of each row, -1 for none; shape (n,)
     as_is: Places
     swapped: Places
-    card: int
-    sign: int = 1
+    card: int  # states of each configuration
+    sign: int = 1  # 1 for a factor, -1 for a divisor
 
     def weigh(self, chances: Vector) -> Vector:
-        """Return the log of the factor of each row if it is swapped, over that as it is.
-
-        The table is that of the rows with their values put back.
-        """
+        """Return the log of the factor of each row if it is swapped, over that as it is."""
+        # The table is that of the rows with their values put back.
         counts = self._count(chances)
         logs = np.append(self.sign * np.log(counts / counts.sum(axis=1, keepdims=True)), 0.0)
         odds: Vector = logs[self.swapped] - logs[self.as_is]
         return odds
 
     def find_evidence(self, chances: Vector) -> float:
-        """Return the log-probability of the rows with their values put back, tables integrated out.
-
-        Tables that only swapped rows need are so paid for by whoever does not put them back.
-        """
+        """Return the log-probability of the rows put back, tables integrated out."""
+        # Tables that only swapped rows need are so paid for by whoever does not put them back.
         counts = self._count(chances)
         counts = counts[counts.sum(axis=1) > JEFFREYS * self.card]
         of_cells = log_gamma(counts[counts > JEFFREYS]) - math.lgamma(JEFFREYS)
@@ -237,12 +215,7 @@ class _Part:
 def _list_parts(
     layout: Layout, codes: Codes, read: Mapping[int, _Part], given: int | None = None
 ) -> Iterator[_Part]:
-    """Yield the factors of the families of some columns, whose states change; none of one node's.
-
-    Parameters
-    ----------
-    read : the states of these columns.
-    """
+    """Yield the factors of the families of some columns, whose states change; not of one node."""
     changed = codes.copy()
     for node, part in read.items():
         changed[:, node] = part.swapped
@@ -265,10 +238,7 @@ def _divide_by(parts: Sequence[_Part]) -> Iterator[_Part]:
 
 
 def _refine(one: Column, other: Column) -> tuple[_Part, ...]:
-    """Return the factors of the columns alone, in intervals fine enough for both; none of labels.
-
-    The intervals are those of both, so swapped values of one are those of the other.
-    """
+    """Return the factors of columns alone, in intervals fine enough for both; none of labels."""
     if not isinstance(one, Numbers):
         return ()
     both = np.sort(np.concatenate([one.values, other.values]))

@@ -43,8 +43,6 @@ ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, else
 def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> str:
     """Return the units that may be mixed up at a place; empty if none explains the difference.
 
-    Parameters
-    ----------
     here, elsewhere : the finite numbers of a column at a place, and at all others.
     medians : of the other values of the context column, the yardstick.
     """
@@ -56,12 +54,7 @@ def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> st
 def measure_unit(
     here: Numbers, elsewhere: Numbers, medians: Sequence[float], factor: float, shift: float
 ) -> float:
-    """Return how far numbers of a place are from all others in another unit; inf if too far.
-
-    Parameters
-    ----------
-    factor, shift : of the unit: `factor * number + shift`.
-    """
+    """Return how far numbers of a place are from all others in another unit; inf if too far."""
     if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
         return np.inf
     seen, usual = np.quantile(here, QUANTILES), np.quantile(elsewhere, QUANTILES)
@@ -101,13 +94,7 @@ def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float
 
 
 def count_forms(codes: Codes, rows: Rows) -> int:
-    """Return how many different rows most of those of a place are copies of; 0 if of none.
-
-    Parameters
-    ----------
-    codes : of rows drawn evenly from all.
-    rows : which of them lie at the place.
-    """
+    """Return how many different rows most of those of a place are copies of; 0 if of none."""
     others = np.setdiff1d(np.arange(len(codes)), rows)
     if min(len(rows), len(others)) < LEAST_NUMBERS:
         return 0
@@ -142,15 +129,9 @@ class StandIn:
 def find_stand_in(
     layout: Layout, codes: Codes, numbers: Mapping[int, Numbers], place: Difference, node: int
 ) -> StandIn | None:
-    """Return which state of a node is written for which at a place; None if none is.
-
-    Put back, its rows must be more likely by the tables of all others, and nothing may differ there
-    any more.
-
-    Parameters
-    ----------
-    codes, numbers : of some rows, and the original numbers of nodes that are cut into intervals.
-    """
+    """Return which state of a node is written for which at a place; None if none is."""
+    # Put back, its rows must be more likely by the tables of all others, and nothing may differ
+    # there any more.
     rows, shown, card = place.rows, codes[place.rows, node], layout.cards[node]
     others = np.delete(codes, rows, axis=0)
     told = np.zeros((card + 1, card))  # of rows that show a state, if another was meant
@@ -187,12 +168,7 @@ def _learn_logs(layout: Layout, codes: Codes, family: Sequence[int]) -> Numbers:
 
 
 def find_one_state(here: Rows, elsewhere: Rows) -> int | None:
-    """Return the state that nearly all rows of a place have, and others have not; None if none.
-
-    Parameters
-    ----------
-    here, elsewhere : rows with each state; shape (states,) each.
-    """
+    """Return the state that nearly all rows of a place have, and others have not; None if none."""
     if min(here.sum(), elsewhere.sum()) < LEAST_NUMBERS:
         return None
     most = int(here.argmax())
@@ -220,12 +196,7 @@ def find_one_value(here: Numbers, elsewhere: Numbers) -> tuple[float, float, flo
 def find_copied(
     here: Mapping[str, Numbers], elsewhere: Mapping[str, Numbers], node: str
 ) -> str | None:
-    """Return the column whose numbers nearly all rows of a place repeat, and others do not.
-
-    Parameters
-    ----------
-    here, elsewhere : the numbers of each column; NaN where there is none.
-    """
+    """Return the column whose numbers nearly all rows of a place repeat, and others do not."""
     for other in here:
         if other == node:
             continue

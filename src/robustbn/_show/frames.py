@@ -131,10 +131,7 @@ def cell_columns(network: BayesianNetwork, wrong: WrongCells, aside: Aside) -> d
 
 
 def rate_columns(result: FitResult) -> dict[str, Any]:
-    """Return a line a column: the rate of wrong cells, most first, and what is taken for what.
-
-    And where cells are wrong most often, if that differs, with the rate there.
-    """
+    """Return a line a column: its rate of wrong cells, what is taken for what, and where most."""
     network, cells = result.network, result.cells
     rates = there = np.zeros(network.n_nodes)
     wrong, where = NO_CELLS, ""

@@ -123,11 +123,7 @@ class Deeper:
         return []
 
     def find_questions(self, drawn: Any, offered: Any, n: int) -> list[Any]:
-        """Return at most n rows to look at.
-
-        drawn, offered : rows drawn evenly from all, and rows to choose from; with the trust in
-            them.
-        """
+        """Return at most n rows to look at, of those `offered`, with the trust in them."""
         return []
 
     def find_places(self, numbers: NDArray[np.int64], but: str = "") -> list[Origin]:
@@ -135,10 +131,7 @@ class Deeper:
         return []
 
     def list_context(self) -> list[ContextColumn]:
-        """Return the groups of all rows, those of their numbers last, as `Difference.runs` counts.
-
-        Empty if they are not known.
-        """
+        """Return the groups of all rows, those of their numbers last; empty if not known."""
         return []
 
 

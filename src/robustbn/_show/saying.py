@@ -34,10 +34,7 @@ Parts = tuple[tuple[str, str, str], ...]
 
 
 def base_command(command: str | None) -> str:
-    """Return the command of a fit without what it writes, for others to build on.
-
-    Of a check, the fit with the edges that it wrote.
-    """
+    """Return the command of a fit (of a check, with the edges it wrote) without what it writes."""
     try:
         words = shlex.split(command or "")
     except ValueError:

@@ -45,11 +45,9 @@ def percent(share: float) -> str:
 
 
 def as_text(label: object) -> str:
-    """Return a label as text that a page can hold and that turns nothing around.
-
-    U+FFFD takes the place of control characters, of those that change the direction of the text
-    after them, and of what is not a character.
-    """
+    """Return a label as text that a page can hold and that turns nothing around."""
+    # U+FFFD takes the place of control characters, of those that change the direction of the text
+    # after them, and of what is not a character.
     return _UNSHOWN.sub("\ufffd", str(label))
 
 
@@ -139,11 +137,9 @@ def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, 
 
 
 def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
-    """Return the states and configurations that keep hardly any of their rows, largest first.
-
-    Rows count where they record the states: nothing that was inferred is in them. A group is named
-    once: a configuration is left out where one of its states vanishes by itself.
-    """
+    """Return the states and configurations that keep hardly any of their rows, largest first."""
+    # Rows count where they record the states: nothing that was inferred is in them. A group is
+    # named once: a configuration is left out where one of its states vanishes by itself.
     if fit.cells is not None and fit.recorded is None:
         return []  # counts are of true values: they do not say which rows are distrusted
     layout, found, n = network.layout, [], fit.n_rows / fit.unit
@@ -170,11 +166,9 @@ def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
 
 
 def describe_group(network: BayesianNetwork, counts: Vector, q: Vector, n_rows: float) -> Group:
-    """Describe a group by the cells that tell it from good rows.
-
-    Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
-    most one a node.
-    """
+    """Describe a group by the cells that tell it from good rows."""
+    # Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
+    # most one a node.
     layout, n = network.layout, float(sum_over_rows(network.layout, counts))
     among_bad = normalise_counts(layout, counts, 1e-9)
     telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))

@@ -449,10 +449,7 @@ def _hours_of(values: Sequence[Any]) -> NDArray[np.int32]:
 
 
 def _times_of(values: Sequence[Any]) -> NDArray[np.int32]:
-    """Return the hour of each value of a column of times, NEITHER for what is none.
-
-    All are GONE if it is no such column.
-    """
+    """Return the hour of each value of a column of times, else NEITHER; all GONE if it is none."""
     if _kind_of(values) == "hours":
         return _hours_of(values)
     days = _days_of(values)
@@ -476,10 +473,7 @@ def _hour_of(value: Any) -> int:
 
 @lru_cache(maxsize=2**17)
 def _hour_of_day(text: str) -> int:
-    """Return the first hour of a day such as 7.3.2024 or March 7, 2024; NEITHER for all else.
-
-    Of 03/07/2024 the column says which is the day: see `_days_of`.
-    """
+    """Return the first hour of a day in an order that it shows (see `_days_of`); else NEITHER."""
     day = day_of(text)
     return NEITHER if day is None else int(np.datetime64(day, "h").astype(np.int64))
 

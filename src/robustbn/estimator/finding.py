@@ -48,7 +48,7 @@ from robustbn._learn.questions import choose_questions
 from robustbn._learn.scaled import find_scaled
 from robustbn._learn.sorted_runs import find_sorted_runs
 from robustbn._learn.swap_search import find_swaps
-from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
+from robustbn._learn.swaps import Labels, Numbers, Sample
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     count_forms,
@@ -272,14 +272,9 @@ class RowsAtHand(Deeper):
     @cached_property
     def swaps(self) -> list[Swap]:
         """The columns whose values were swapped in some rows, in an even sample of rows."""
-        judged = self._judged
-        return find_swaps(
-            self._network.layout,
-            judged.drawn_codes,
-            self._find_columns(),
-            judged.drawn_trust >= DOUBT,
-            [ContextColumn(each.groups, each.codes[judged.drawn]) for each in self.list_context()],
-        )
+        drawn, is_good = self._judged.drawn, self._judged.drawn_trust >= DOUBT
+        context = [ContextColumn(each.groups, each.codes[drawn]) for each in self.list_context()]
+        return find_swaps(self._take_sample(), is_good, context)
 
     @cached_property
     def scaled(self) -> list[Scaled]:
@@ -290,8 +285,7 @@ class RowsAtHand(Deeper):
             for i, node in enumerate(network.nodes)
             if not _is_cut(network, node)
         }
-        is_good, columns = judged.drawn_trust >= DOUBT, self._find_columns()
-        return find_scaled(network.layout, judged.drawn_codes, columns, is_good, labels)
+        return find_scaled(self._take_sample(), judged.drawn_trust >= DOUBT, labels)
 
     @cached_property
     def differences(self) -> list[Difference]:
@@ -307,11 +301,11 @@ class RowsAtHand(Deeper):
         if not context:
             return []
         looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-        codes, columns = self._judged.drawn_codes, self._find_columns()
+        sample = self._take_sample()
         for swap in swaps:
             if swap.parts:
-                codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
-        numbers = list_numbers(columns)
+                sample = sample.put_back(swap.nodes, np.flatnonzero(swap.chances))
+        codes, numbers = sample.codes, sample.numbers
         tables = make_tables(network.layout, codes)
         for node, values in numbers.items():
             tables += make_number_tables(network.layout, codes, node, values)
@@ -340,11 +334,12 @@ class RowsAtHand(Deeper):
             for each in named
         ]
 
-    def _find_columns(self) -> dict[int, Column]:
-        """Return the labels or the original numbers of all nodes, in an even sample of rows."""
+    def _take_sample(self) -> Sample:
+        """Return an even sample of rows, with the labels or the original numbers of all nodes."""
         network, judged = self._network, self._judged
+        labels = _find_labels(network, judged)
         numbers = _find_numbers(network, judged, self._aside.clues.numbers)
-        return {**_find_labels(network, judged), **numbers}
+        return Sample(network.layout, judged.drawn_codes, {**labels, **numbers})
 
 
 def _as_place(network: BayesianNetwork, node: int, codes: NDArray[Any]) -> ContextColumn:
@@ -363,10 +358,7 @@ def _is_cut(network: BayesianNetwork, node: str) -> bool:
 def _find_sorted(
     drawn: NDArray[np.int64], numbers: Mapping[int, Vector], context: Sequence[ContextColumn]
 ) -> Iterator[Difference]:
-    """Yield stretches of rows over which a column was sorted by itself, or filled with a series.
-
-    `drawn` are the numbers of the rows, and the last groups are those of these numbers.
-    """
+    """Yield stretches of rows, by the numbers `drawn`, over which a column ascends or descends."""
     column = len(context) - 1
     for node, values in numbers.items():
         for run in find_sorted_runs(values, len(numbers)):

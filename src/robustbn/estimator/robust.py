@@ -210,6 +210,12 @@ class RobustEstimator(ShownEstimator):
     True
     """
 
+    method: str
+    schedule: str
+    streaming: Streaming | None
+    random_state: Any
+    place: str | None
+
     result_: FitResult
     network_: BayesianNetwork = _found("network")
     plain_network_: BayesianNetwork = _found("plain_network")
@@ -264,29 +270,7 @@ class RobustEstimator(ShownEstimator):
         place: str | None = None,
         verbose: bool | int | None = None,
     ) -> None:
-        self.network = network
-        self.contamination = contamination
-        self.method = method
-        self.schedule = schedule
-        self.polish = polish
-        self.misfit = misfit
-        self.copies = copies
-        self.cells = cells
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.equivalent_sample_size = equivalent_sample_size
-        self.equivalent_rows = equivalent_rows
-        self.on_unknown = on_unknown
-        self.on_missing = on_missing
-        self.bins = bins
-        self.missing_is_evidence = missing_is_evidence
-        self.sample_rows = sample_rows
-        self.streaming = streaming
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.kernels = kernels
-        self.place = place
-        self.verbose = verbose
+        self._hold(locals())
 
     @property
     def row_weights_(self) -> RowVector:

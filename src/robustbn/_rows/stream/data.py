@@ -49,11 +49,7 @@ class Drawn:
 
 
 class EvenDraw:
-    """Rows drawn evenly while they pass by, whatever their number turns out to be.
-
-    Each row has a random-looking key, and those with the smallest keys are wanted; a few others are
-    held besides.
-    """
+    """Rows drawn evenly while they pass by: those with the smallest random-looking keys."""
 
     def __init__(
         self, n_most: int, n_nodes: int, seed: int, chosen: NDArray[np.int64] | None
