@@ -44,13 +44,9 @@ class Leftover:
 def find_leftovers(
     layout: Layout, q: Vector, codes: Codes, weights: RowVector, p_value: float
 ) -> list[Leftover]:
-    """Return the pairs whose dependence cannot be chance, largest gain first.
+    """Return pairs whose dependence cannot be chance, at a corrected p-value, largest gain first.
 
     O(n D^2) time with D the states of all nodes together, and O(D^2) memory.
-
-    q : tables of the trusted rows; shape (M,).
-    codes, weights : some rows, and the trust in them; shapes (n, d) and (n,).
-    p_value : largest to be named, after correcting for the number of pairs.
     """
     ancestors, d = find_ancestors(layout), layout.n_nodes
     pairs, told, free = screen_pairs(layout, q, codes, weights, range(d))
@@ -146,12 +142,16 @@ def _roots_of_inverses(matrices: Vector) -> Vector:
 
 
 def chi2_tail(value: float, freedom: float) -> float:
-    """Return the probability of more than `value`, by Wilson and Hilferty's cube root."""
+    """Return the probability of a chi-square above `value`."""
     if freedom <= 0 or value <= 0:
         return 1.0
+    return 0.5 * math.erfc(score_chi2(value, freedom) / math.sqrt(2))
+
+
+def score_chi2(value: float, freedom: float) -> float:
+    """Return a chi-square in standard deviations, by Wilson and Hilferty's cube root."""
     spread = 2 / (9 * freedom)
-    z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
-    return 0.5 * math.erfc(z / math.sqrt(2))
+    return ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -160,11 +160,7 @@ def chi2_tail(value: float, freedom: float) -> float:
 def measure_pair(
     layout: Layout, codes: Codes, weights: RowVector, parent: int, child: int
 ) -> tuple[float, float, float] | None:
-    """Return the gain of an edge in nats a row, the p-value of its test, and what those rows weigh.
-
-    All of the rows that show the child, its parents and the new one. None where its table would be
-    too large to be measured.
-    """
+    """Return an edge's gain in nats a row, p-value and rows; None if its table is too large."""
     *given, _ = layout.families[child]
     shape = prod(layout.cards[p] for p in given), layout.cards[parent], layout.cards[child]
     if prod(shape) > MOST_TABLE:
