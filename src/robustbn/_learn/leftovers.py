@@ -151,7 +151,7 @@ def chi2_tail(value: float, freedom: float) -> float:
 def score_chi2(value: float, freedom: float) -> float:
     """Return a chi-square in standard deviations, by Wilson and Hilferty's cube root."""
     spread = 2 / (9 * freedom)
-    return ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    return float(((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread))
 
 
 # --- measuring ------------------------------------------------------------------------------------
