@@ -98,8 +98,9 @@ def defaults(
     columns = table.nodes[: max(3, len(table.nodes) // 2)]
     for column in columns:
         frame.loc[rows, column] = frame[column].mode()[0]
-    names = (("rows", "default"), ("rows", "stuck"), ("column differs", "one value"))
-    return Planted(frame, tuple(columns), PLACE, (*names, ("repeated rows", "copies")))
+    names = (("rows", "default"), ("rows", "stuck"), ("repeated rows", "copies"))
+    there = (("column differs", "default"), ("column differs", "one value"))
+    return Planted(frame, tuple(columns), PLACE, (*names, *there))
 
 
 def wrong_category(

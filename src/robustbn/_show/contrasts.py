@@ -14,7 +14,7 @@ Numbers = NDArray[np.float64]
 
 LEAST_MOVED = 0.15  # interquartile ranges: a median that moved less says little
 LEAST_WIDER = 1.5  # times the interquartile range of the others
-LEAST_SHARE = 0.05  # by which the share of a label differs, to be told
+LEAST_SHARE = 0.05  # by which the share of a label is larger, to be told
 CUT_OFF = 10.0  # numbers beyond a limit that would be there if they were as elsewhere
 HEAPED = 0.5  # times as many as are beyond a limit elsewhere lie on it
 RARE = 0.25  # times as many, at most, lie on it elsewhere
@@ -41,14 +41,14 @@ def contrast_numbers(here: Numbers, elsewhere: Numbers) -> str:
 def contrast_labels(
     here: NDArray[np.int64], elsewhere: NDArray[np.int64], labels: Sequence[Hashable]
 ) -> str:
-    """Return the label whose share differs most at a place; empty if none differs much.
+    """Return the label whose share is larger most at a place; empty if it is not by much.
 
     >>> contrast_labels(np.array([30, 10]), np.array([20, 80]), ["a", "b"])
     "75.0 % are 'a' there, 20.0 % elsewhere"
     """
     shares, usual = (some / max(some.sum(), 1) for some in (here, elsewhere))
-    most = int(np.abs(shares - usual).argmax())
-    if abs(shares[most] - usual[most]) < LEAST_SHARE:
+    most = int((shares - usual).argmax())
+    if shares[most] - usual[most] < LEAST_SHARE:
         return ""
     return (
         f"{percent(float(shares[most]))} are {labels[most]!r} there, "

@@ -286,9 +286,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
                 cause="wrong cells",
                 advice=Remedy(
                     "Review the proposed corrections.",
-                    saying.base_command(result.command).replace(
-                        "robustbn fit", "robustbn repair", 1
-                    ),
+                    saying.repair_command(result),
                     "fit.cells_",
                 ),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ OUTPUTS = frozenset(
     | {"--fail-over"}
     | {EDGES, "--most-parents", "--forbid", "--require", "--order", "--leave-out"}  # of check
 )
+OF_REPAIR = frozenset(("--id", "--sep", "--encoding", "--seed", "--jobs"))
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
 EVERY_ROW = "slice(None)"  # in Python
@@ -63,6 +65,15 @@ def base_command(command: str | None) -> str:
 def report_command(result: FitResult) -> str:
     """Return the command that writes the page of a fit, again if it is there."""
     return f"{base_command(result.command)} --report report.html --force"
+
+
+def repair_command(result: FitResult) -> str:
+    """Return the command that corrects wrong cells, with the options of a fit that it has."""
+    words = shlex.split(base_command(result.command))
+    kept, others = ["robustbn", "repair", *words[2:4]], words[4:]
+    for name, value in pairwise(others):
+        kept += [name, value] if name in OF_REPAIR else []
+    return shlex.join([*kept, "-o", "repaired.csv"])
 
 
 def exclude_command(result: FitResult, parts: Parts) -> str:

@@ -446,12 +446,12 @@ def _name_causes(
             yield node, "unit", f"{unit} appear to be mixed up (the median is {usual})"
         elif not place.causes and step is not None:
             yield node, "rounded", f"nearly all are multiples of {step:g} there, but not elsewhere"
-        elif not place.causes and (limit := find_limit(here, elsewhere)):
-            yield node, "capped", limit
         elif one is not None:
             value, share, usual_share = one
             text = f"{percent(share)} are {value:g} there ({percent(usual_share)} elsewhere)"
             yield node, "one value", text
+        elif not place.causes and (limit := find_limit(here, elsewhere)):
+            yield node, "capped", limit
         elif not place.causes:
             shares = measure_repeats(values, numbers.rows, is_inside)
             if shares is not None:
