@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.cells import FoundCells
 from robustbn._core.numbers import count
-from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.row_model import RowModel
 
 ALL_TRUSTED = 1e-3  # share of the rows' weight: if less is distrusted, all rows are taken for good
@@ -175,8 +175,15 @@ class Verdict:
     top: float
     threshold: float
     stopped: str  # why the rounds ended, in a few words; empty when the rows look clean
+    # the rows that it was learned from, and the trust in each
+    judged: tuple[Rows | None, RowVector | None] = (None, None)
     misfit: Misfit | None = None  # how well the network fits; None if it was taken for exact
     repetition: Repetition | None = None  # how rows are repeated; None if that changes nothing
+
+    def trust(self, rows: Rows) -> RowVector:
+        """Return the trust in each row, not to be written to; where it is known, at no cost."""
+        known, trust = self.judged
+        return self.model.trust(rows) if trust is None or rows is not known else trust
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,7 +77,8 @@ def heed_known(study: Study, verdict: Verdict, known: Known) -> Verdict:
         misfit = describe_classes(base, model, counts[:, ~model.is_bad], n)
     chances = np.append(verdict.chances, np.ones(model.n_others - len(verdict.chances)))
     chances = np.where(is_decided, 1 - kept, chances)
-    return replace(verdict, model=model, group_counts=counts, chances=chances, misfit=misfit)
+    verdict = replace(verdict, model=model, judged=(None, None), misfit=misfit)
+    return replace(verdict, group_counts=counts, chances=chances)
 
 
 def find_sides(model: RowModel, known: Known) -> Vector:

@@ -351,11 +351,12 @@ def _look_aside(reading: AsidePass) -> Aside:
 
 def _judge_sample(fit: RobustFit, survey: Survey) -> JudgedRows:
     """Return what the surveyed rows say of all."""
+    known = fit.weights
     return JudgedRows.of(
-        fit.model.weigh(survey.rows),
+        fit.model.weigh(survey.rows) if known is None else known[survey.numbers],
         survey.n_rows,
         lambda rows: survey.numbers[rows],
-        lambda rows: survey.codes[rows],
+        partial(take_rows, survey.codes),
         weights=fit.weights,
     )
 
