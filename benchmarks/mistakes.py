@@ -31,8 +31,8 @@ from benchmarks.verdict import with_interval
 Lines = Sequence[dict[str, Any]]
 
 SIZES, LARGE = (0.005, 0.01, 0.05, 0.2), 0.05
-FEW_SIZES = (0.01, LARGE)  # of the short form
-PEER_TABLES = 3  # other ways look at every third table, but in the full form
+FEW_SIZES = (0.01, LARGE)  # of the short form, in every second table; only the larger in others
+PEER_TABLES = 4  # other ways look at every fourth table, but in the full form
 SIX = ("shift", "defaults", "wrong category", "units", "twice", "swapped")  # asked for at first
 NOTE = (
     "Each mistake is planted at several sizes (share of the rows) into raw tables that nothing was "
@@ -429,10 +429,14 @@ def run(settings: Settings, notebook: Path = NOTEBOOK) -> Report:
     names = [table.name for table in TABLES if not table.is_chosen_on]
     names = names[:1] if settings.quick else names
     mistakes = tuple(MISTAKES)[: 2 if settings.quick else None]
-    sizes = (LARGE,) if settings.quick else SIZES if settings.full else FEW_SIZES
     ways = (OWN, *PEERS, DRAFT) if settings.full else (OWN, *PEERS)
     cells = [
-        TableCell(name, mistakes, sizes, ways if settings.full or not k % PEER_TABLES else (OWN,))
+        TableCell(
+            name,
+            mistakes,
+            SIZES if settings.full else (LARGE,) if settings.quick or k % 2 else FEW_SIZES,
+            ways if settings.full or not k % PEER_TABLES else (OWN,),
+        )
         for k, name in enumerate(names)
     ]
     files = ("mistakes", "mistake_peers", "mistake_tables")
