@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,24 +112,27 @@ def _shares(codes: Codes) -> Numbers:
 
 @dataclass(frozen=True)
 class StandIn:
-    """A state that is written for another at a place; `is_mutual`: and that one for it."""
+    """States of a node that are written for others at a place, and what that brings, in nats."""
 
     node: int
-    written: int
-    meant: int
-    is_mutual: bool
-    gain: float  # in nats
+    meant: tuple[int, ...]  # instead of each state
+    gain: float
 
     @property
-    def pair(self) -> tuple[int, int]:
-        """Both states, the written one first."""
-        return self.written, self.meant
+    def pairs(self) -> list[tuple[int, int]]:
+        """The states that are written for others, each with the one that is meant."""
+        return [(written, meant) for written, meant in enumerate(self.meant) if written != meant]
+
+    @property
+    def is_mutual(self) -> bool:
+        """Whether two states are written for each other."""
+        return len(self.pairs) == 2 and self.pairs[0] == self.pairs[1][::-1]
 
 
 def find_stand_in(
     layout: Layout, codes: Codes, numbers: Mapping[int, Numbers], place: Difference, node: int
 ) -> StandIn | None:
-    """Return which state of a node is written for which at a place; None if none is."""
+    """Return which states of a node are written for which at a place; None if none is."""
     # Put back, its rows must be more likely by the tables of all others, and nothing may differ
     # there any more.
     rows, shown, card = place.rows, codes[place.rows, node], layout.cards[node]
@@ -142,19 +145,36 @@ def find_stand_in(
             back[shown < card, node] = meant
             cells, is_there = layout.joint_states(back, family)
             told[:, meant] += np.bincount(shown[is_there], logs[cells[is_there]], card + 1)
-    gains = np.maximum(told[:-1] - np.diag(told)[:, None], 0.0)
-    both = gains + gains.T
-    written, meant = divmod(int(np.where(gains > 0, both, 0.0).argmax()), card)
-    gain = float(both[written, meant] - np.log(card**2))
-    if gain < LEAST_GAIN:
-        return None
-    found = StandIn(node, written, meant, bool(gains[meant, written] > 0), gain)
-    mended = codes.copy()
-    mended[rows[shown == written], node] = meant
-    if found.is_mutual:
-        mended[rows[shown == meant], node] = written
-    own, left = (find_own_gain(layout, c, numbers, place.nodes, rows) for c in (codes, mended))
-    return found if left <= MOST_LEFT * own else None
+    gains = told[:-1] - np.diag(told)[:, None]
+    for gain, mapping in sorted(_list_mappings(gains), key=lambda each: -each[0]):
+        if gain < LEAST_GAIN:
+            break
+        mended, is_state = codes.copy(), shown < card
+        mended[rows[is_state], node] = np.array(mapping)[shown[is_state]]
+        own, left = (find_own_gain(layout, c, numbers, place.nodes, rows) for c in (codes, mended))
+        if left <= MOST_LEFT * own:
+            return StandIn(node, mapping, gain)
+    return None
+
+
+def _list_mappings(gains: Numbers) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield the best exchange, or renaming, of a state, and all states moved by one: codes are.
+
+    gains : of each state that is shown, if each other is meant; shape (card, card).
+    """
+    card = len(gains)
+    price, states = float(np.log(card**2 + 2)), np.arange(card)
+    better = np.maximum(gains, 0.0)
+    both = better + better.T
+    written, meant = divmod(int(np.where(better > 0, both, 0.0).argmax()), card)
+    pair = states.copy()
+    pair[written] = meant
+    if better[meant, written] > 0:
+        pair[meant] = written
+    yield float(both[written, meant]) - price, tuple(pair.tolist())
+    for step in (1, -1) if card > 2 else ():
+        moved = np.clip(states - step, 0, card - 1)
+        yield float(gains[states, moved].sum()) - price, tuple(moved.tolist())
 
 
 def _learn_logs(layout: Layout, codes: Codes, family: Sequence[int]) -> Numbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -51,6 +51,7 @@ from robustbn._learn.swap_search import find_swaps
 from robustbn._learn.swaps import Labels, Numbers, Sample
 from robustbn._learn.units import (
     LEAST_NUMBERS,
+    StandIn,
     count_forms,
     find_copied,
     find_one_state,
@@ -473,12 +474,7 @@ def _name_states(
     found = [find_stand_in(layout, codes, numbers, place, node) for node in labels]
     best = max((each for each in found if each), key=lambda each: each.gain, default=None)
     if best is not None:
-        states = [repr(network.states[network.nodes[best.node]][k]) for k in best.pair]
-        if best.is_mutual:
-            text = f"{states[0]} and {states[1]} seem to stand for each other there"
-            yield best.node, "swapped labels", text
-        else:
-            yield best.node, "renamed", f"{states[0]} seems to stand for {states[1]} there"
+        yield best.node, *_say_stand_in(best, network.states[network.nodes[best.node]])
     is_inside = np.zeros(len(codes), bool)
     is_inside[place.rows] = True
     for node in (node for node in place.nodes if node in labels and best is None):
@@ -512,3 +508,14 @@ def _contrast(
             text = f"it depends on {' and '.join(parents[:2])} in another way there"
         if text:
             yield node, text
+
+
+def _say_stand_in(found: StandIn, labels: Sequence[Hashable]) -> tuple[str, str]:
+    """Return the cause, and the sentence, of labels that are written for others."""
+    named = [[repr(labels[state]) for state in pair] for pair in found.pairs]
+    if found.is_mutual:
+        return "swapped labels", f"{' and '.join(named[0])} seem to stand for each other there"
+    if len(named) == 1:
+        return "renamed", f"{named[0][0]} seems to stand for {named[0][1]} there"
+    said = f"{named[0][0]} for {named[0][1]}, {named[1][0]} for {named[1][1]}"
+    return "moved labels", f"labels seem to be moved by one there: {said} and so on"
