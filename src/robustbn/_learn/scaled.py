@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import POINT, SIGN, Scale, Scaled
 from robustbn._core.dirichlet import JEFFREYS
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import ContextColumn
 from robustbn._core.protocols import Vector
 from robustbn._learn.compared_places import ContextPlaces, gather_places
 from robustbn._learn.swap_screen import SCREENED, Family, Odds, may_gain
-from robustbn._learn.swap_search import LEAST_GAIN, find_places, find_rows, is_clean, pay_for
-from robustbn._learn.swaps import Act, Places, Sample, scale_alone
+from robustbn._learn.swap_search import LEAST_GAIN, find_places, find_rows, is_clean, pay_for, take
+from robustbn._learn.swaps import Act, Column, Numbers, Places, scale_alone
 from robustbn._learn.units import FAHRENHEIT, LEAST_NUMBERS, UNITS, measure_unit
 
 POWERS = (10.0, 100.0, 1000.0)  # a decimal point slips by
@@ -43,7 +44,9 @@ def list_scales() -> list[Scale]:
 
 
 def find_scaled(
-    sample: Sample,
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
     is_good: NDArray[np.bool_],
     labels: Mapping[int, ContextColumn] = MappingProxyType({}),
 ) -> list[Scaled]:
@@ -54,27 +57,30 @@ def find_scaled(
 
     is_good : rows that nothing explains yet. A place has all of its rows.
     """
-    numbers = sample.numbers
+    nodes = [node for node, column in columns.items() if isinstance(column, Numbers)]
     places = {i: some[0] for i, each in labels.items() if (some := gather_places([each]))}
     scales, good = list_scales(), np.flatnonzero(is_good)
     few = good[:: max(-(-len(good) // SCREENED), 1)]
-    found, n_tried = list[Scaled](), max(len(numbers) * len(scales), 1)
-    for node, values in numbers.items():
-        screen = _Screen.of(sample.take(few), node, scales)
+    found, n_tried = list[Scaled](), max(len(nodes) * len(scales), 1)
+    for node in nodes:
+        screen = _Screen.of(layout, codes[few], take(columns, few), node, scales)
         best: list[Scaled] = []
         for scale, given in screen.list_places(places, few, n_tried * max(len(places), 1)):
-            place, n_offered = places[given], n_tried * len(places)
-            there = find_places(sample, (node,), [place], n_offered, scale, given)
+            there = find_places(
+                layout, codes, columns, (node,), [places[given]], n_tried * len(places),
+                scale, given,
+            )  # fmt: skip
             told = [Scaled(**vars(each), scale=scale) for each in there]
-            told = [each for each in told if _is_beyond(each, values, place)]
+            told = [each for each in told if _is_beyond(each, columns[node].values, places[given])]
             best = _choose(told, best)
         for scale in () if best else screen.list_rows():
-            rows = find_rows(Act.scale(sample.take(good), node, scale), is_good, n_tried)
+            act = Act.scale(layout, codes[good], take(columns, good), node, scale)
+            rows = find_rows(act, is_good, n_tried)
             if rows is not None and rows.share <= MOST_SCALED:
                 best = _choose([Scaled(**vars(rows), scale=scale)], best)
         for each in best:
             inside = np.flatnonzero(each.chances > 0.5)
-            if each.parts or is_clean(sample, (node,), inside, sample.columns, each.scale):
+            if each.parts or is_clean(layout, codes, columns, (node,), inside, columns, each.scale):
                 found.append(each)
     return sorted(found, key=lambda each: -each.gain)
 
@@ -111,11 +117,17 @@ class _Screen:
     is_there: NDArray[np.bool_]  # which rows have a number
 
     @classmethod
-    def of(cls, sample: Sample, node: int, scales: Sequence[Scale]) -> _Screen:
+    def of(
+        cls,
+        layout: Layout,
+        codes: Codes,
+        columns: Mapping[int, Column],
+        node: int,
+        scales: Sequence[Scale],
+    ) -> _Screen:
         """Weigh a column of some rows."""
-        layout, column = sample.layout, sample.columns[node]
-        is_there = np.isfinite(column.values)
-        values, codes = column.values[is_there], sample.codes[is_there]
+        column, is_there = columns[node], np.isfinite(columns[node].values)
+        values, codes = column.values[is_there], codes[is_there]
         scales = [scale for scale in scales if _may_scale(values, scale)]
         if not scales or not len(values):
             return cls((), np.zeros((0, 0), np.float32), {}, is_there)

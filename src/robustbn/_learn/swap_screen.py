@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from robustbn._core.dirichlet import JEFFREYS
 from robustbn._core.layout import Codes, Layout
 from robustbn._learn.compared_places import ContextPlaces
-from robustbn._learn.swaps import NEVER, Numbers, Sample, list_number_parts
+from robustbn._learn.swaps import NEVER, Column, Numbers, list_number_parts
 
 SCREENED = 4_000  # rows on which all pairs are looked at first
 SHARES = (0.01, 0.1)  # of swapped rows, that are tried
@@ -29,7 +29,9 @@ Odds = NDArray[np.float32]
 
 
 def screen_pairs(
-    sample: Sample,
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
     pairs: Pairs,
     is_good: Flags,
     places: Sequence[ContextPlaces],
@@ -39,10 +41,10 @@ def screen_pairs(
 
     O(P n) time, and memory: a pair and a row take four bytes.
 
-    sample, is_good, places : of some rows, about `SCREENED`.
+    codes, columns, is_good, places : of some rows, about `SCREENED`.
     least : nats that a place of each column of context needs.
     """
-    odds, at_places = weigh_pairs(sample, pairs), np.zeros(len(pairs), bool)
+    odds, at_places = weigh_pairs(layout, codes, columns, pairs), np.zeros(len(pairs), bool)
     for place, needed in zip(places, least, strict=True):  # which no row brings alone
         at_places |= place.find_largest(np.minimum(odds, np.float32(needed / 2))) > needed
     return may_gain(odds[:, is_good]), at_places
@@ -56,12 +58,11 @@ def may_gain(odds: NDArray[np.floating]) -> Flags:
     return gains
 
 
-def weigh_pairs(sample: Sample, pairs: Pairs) -> Odds:
+def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pairs: Pairs) -> Odds:
     """Return the log-odds of each row to be swapped, if none is, for every pair; shape (P, n).
 
     They are those of `Act.weigh`, and 0 where a row misses one of the two columns.
     """
-    layout, codes, columns = sample.layout, sample.codes, sample.columns
     states = np.asfortranarray(codes, np.int32)
     shown = {
         node: np.isfinite(each.values) & (states[:, node] < layout.cards[node])

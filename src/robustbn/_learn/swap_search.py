@@ -15,7 +15,7 @@ Either is a swap only if, with the two columns put back, tables are as elsewhere
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from operator import itemgetter
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import Scale, Swap
 from robustbn._core.config import CEILING
+from robustbn._core.layout import Codes, Layout
 from robustbn._core.origins import ContextColumn
 from robustbn._core.protocols import Vector
 from robustbn._core.row_model import logistic
@@ -32,7 +33,7 @@ from robustbn._learn.compared_places import LEAST_OTHERS, ContextPlaces, gather_
 from robustbn._learn.compared_tables import MOST_LEFT, find_own_gain
 from robustbn._learn.gain import find_gain
 from robustbn._learn.swap_screen import SCREENED, SHARES, may_gain, screen_pairs
-from robustbn._learn.swaps import Act, Places, Sample
+from robustbn._learn.swaps import Act, Column, Places, list_numbers, put_back
 
 MOST_STEPS = 50  # most pairs need fewer than ten
 LEAST_GAIN = 10.0  # nats beyond the price: odds of 20,000 to 1
@@ -45,7 +46,11 @@ CHANCE = 1.645  # standard deviations: the same quantile of what chance alone gi
 
 
 def find_swaps(
-    sample: Sample, is_good: NDArray[np.bool_], context: Sequence[ContextColumn] = ()
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
+    is_good: NDArray[np.bool_],
+    context: Sequence[ContextColumn] = (),
 ) -> list[Swap]:
     """Return pairs of columns that seem to be swapped in some rows, the largest gain first.
 
@@ -54,36 +59,38 @@ def find_swaps(
     is_good : rows that nothing explains yet: noise looks like swapped values, too. A place has all
         of its rows.
     """
-    columns, n_rows = sample.columns, len(sample.codes)
     near = sorted(combinations(columns, 2), key=lambda pair: abs(pair[1] - pair[0]))
     pairs = [(a, b) for a, b in near if columns[a].shares(columns[b])][:MOST_PAIRS]
     if not pairs:
         return []
     places = gather_places(context)
     n_pairs = len(pairs)
-    some = slice(None, None, max(-(-n_rows // SCREENED), 1))
-    few = sample.take(some)
+    some = slice(None, None, max(-(-len(codes) // SCREENED), 1))
     few_places = [replace(each, codes=each.codes[some]) for each in places]
-    share = len(few.codes) / max(n_rows, 1)
+    share = len(codes[some]) / max(len(codes), 1)
     least = [share * (LEAST_GAIN + pay_for(each, n_pairs * len(places))) for each in places]
-    screened = screen_pairs(few, pairs, is_good[some], few_places, least)
+    few = codes[some], take(columns, some), pairs, is_good[some]
+    screened = screen_pairs(layout, *few, few_places, least)
     found = list[Swap]()
     for nodes, may_be_rows, may_be_places in zip(pairs, *screened, strict=True):
         at_places = list[Swap]()
         if may_be_places:
-            at_places += find_places(sample, nodes, places, n_pairs * len(places))
+            at_places += find_places(layout, codes, columns, nodes, places, n_pairs * len(places))
         found += at_places
         if may_be_rows and not at_places:
-            good = Act.swap(sample.take(is_good), nodes)
+            good = Act.swap(layout, codes[is_good], take(columns, is_good), nodes)
             swap = find_rows(good, is_good, n_pairs) if may_gain(good.weigh()) else None
-            if swap is not None:
-                who = np.flatnonzero(swap.chances > 0.5)
-                found += [swap] if is_clean(sample, nodes, who, columns) else []
+            if swap is not None and is_clean(
+                layout, codes, columns, nodes, np.flatnonzero(swap.chances > 0.5), columns
+            ):
+                found.append(swap)
     return sorted(found, key=lambda swap: -swap.gain)
 
 
 def is_clean(
-    sample: Sample,
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
     nodes: tuple[int, ...],
     inside: Places,
     compared: Collection[int],
@@ -99,10 +106,17 @@ def is_clean(
     given : a node whose values are places: its families are not.
     """
     own, left = (
-        find_own_gain(each.layout, each.codes, each.numbers, compared, inside, given)
-        for each in (sample, sample.put_back(nodes, inside, scale))
+        find_own_gain(layout, some, list_numbers(every), compared, inside, given)
+        for some, every in ((codes, columns), put_back(codes, columns, nodes, inside, scale))
     )
     return left <= MOST_LEFT * own
+
+
+def take(
+    columns: Mapping[int, Column], rows: slice | Places | NDArray[np.bool_]
+) -> dict[int, Column]:
+    """Return the columns of some rows."""
+    return {node: replace(each, values=each.values[rows]) for node, each in columns.items()}
 
 
 # --- rows here and there --------------------------------------------------------------------------
@@ -145,7 +159,9 @@ def _fit_rows(act: Act, odds: Vector, share: float) -> tuple[float, float, Vecto
 
 
 def find_places(
-    sample: Sample,
+    layout: Layout,
+    codes: Codes,
+    columns: Mapping[int, Column],
     nodes: tuple[int, ...],
     places: Sequence[ContextPlaces],
     n_tried: int,
@@ -155,9 +171,9 @@ def find_places(
     """Yield the places (states of `given`, if any) at which an act is done, and nothing else is."""
     for _ in range(MOST_PLACES):
         act = (
-            Act.swap(sample, (nodes[0], nodes[1]))
+            Act.swap(layout, codes, columns, (nodes[0], nodes[1]))
             if scale is None
-            else Act.scale(sample, nodes[0], scale, given)
+            else Act.scale(layout, codes, columns, nodes[0], scale, given)
         )
         there = [each.take(act.is_there) for each in places]
         odds = act.weigh()
@@ -170,13 +186,13 @@ def find_places(
         if gain < LEAST_GAIN or 2 * np.count_nonzero(who) > len(who):
             return
         inside = np.flatnonzero(act.is_there)[who]
-        if not is_clean(sample, nodes, inside, nodes, scale, given):
+        if not is_clean(layout, codes, columns, nodes, inside, nodes, scale, given):
             return
-        chances = np.zeros(len(sample.codes))
+        chances = np.zeros(len(codes))
         chances[inside] = 1.0
-        share, mean = len(inside) / len(chances), float(odds[who].mean())
+        share, mean = len(inside) / len(codes), float(odds[who].mean())
         yield Swap(nodes, share, gain, mean, chances, (place.describe(*ends)[0],))
-        sample = sample.put_back(nodes, inside, scale)
+        codes, columns = put_back(codes, columns, nodes, inside, scale)
 
 
 def pay_for(place: ContextPlaces, n_columns: int) -> float:

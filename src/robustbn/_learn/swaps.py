@@ -79,36 +79,6 @@ Column = Numbers | Labels
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """Some rows: their codes, and the labels or numbers of the columns that may be wrong."""
-
-    layout: Layout
-    codes: Codes
-    columns: Mapping[int, Column]  # by the numbers of their nodes
-
-    @property
-    def numbers(self) -> dict[int, Vector]:
-        """The numbers of the nodes that are cut into intervals."""
-        return {i: each.values for i, each in self.columns.items() if isinstance(each, Numbers)}
-
-    def take(self, rows: slice | Places | NDArray[np.bool_]) -> Sample:
-        """Return some of the rows."""
-        some = {i: replace(each, values=each.values[rows]) for i, each in self.columns.items()}
-        return Sample(self.layout, self.codes[rows], some)
-
-    def put_back(self, nodes: tuple[int, ...], rows: Places, scale: Scale | None = None) -> Sample:
-        """Return the rows with two columns exchanged, or one scaled back, in some of them."""
-        codes, mended = self.codes.copy(), {**self.columns}
-        for node, source in zip(nodes, nodes[::-1], strict=True):
-            column = self.columns[node]
-            values, found = column.values.copy(), self.columns[source].values[rows]
-            values[rows] = found if scale is None else scale.undo(found)
-            codes[rows, node] = column.read(values[rows])
-            mended[node] = replace(column, values=values)
-        return Sample(self.layout, codes, mended)
-
-
-@dataclass(frozen=True, eq=False)
 class Act:
     """What putting back the values of one or two columns changes in the density of each row."""
 
@@ -119,16 +89,16 @@ class Act:
     never: Vector  # `NEVER` for rows that the act cannot have made, 0 for others; shape (n,)
 
     @classmethod
-    def swap(cls, sample: Sample, nodes: tuple[int, int]) -> Act:
+    def swap(
+        cls, layout: Layout, codes: Codes, columns: Mapping[int, Column], nodes: tuple[int, int]
+    ) -> Act:
         """Return the exchange of two columns of some rows."""
-        layout, columns = sample.layout, sample.columns
         is_there = np.isfinite(columns[nodes[0]].values) & np.isfinite(columns[nodes[1]].values)
         if not is_there.any():
             return cls(nodes, is_there, [], [], np.zeros(0))
         one, other = (replace(columns[i], values=columns[i].values[is_there]) for i in nodes)
         fine, read = _refine(one, other), (_swap(one, other.values), _swap(other, one.values))
-        codes = sample.codes[is_there]
-        parts = list(_list_parts(layout, codes, dict(zip(nodes, read, strict=True))))
+        parts = list(_list_parts(layout, codes[is_there], dict(zip(nodes, read, strict=True))))
         if not any(f[-1] in nodes and {*nodes} <= {*f} for f in layout.families):
             parts += _join(*read)
         if fine:
@@ -137,18 +107,25 @@ class Act:
         return cls(nodes, is_there, parts, fine or read, np.where(cannot, NEVER, 0.0))
 
     @classmethod
-    def scale(cls, sample: Sample, node: int, scale: Scale, given: int | None = None) -> Act:
+    def scale(
+        cls,
+        layout: Layout,
+        codes: Codes,
+        columns: Mapping[int, Column],
+        node: int,
+        scale: Scale,
+        given: int | None = None,
+    ) -> Act:
         """Return the scaling of a column of numbers of some rows.
 
         given : node whose values are places: its families say which of them have which numbers.
         """
-        column = sample.columns[node]
-        is_there = np.isfinite(column.values)
-        column = replace(column, values=column.values[is_there])
+        is_there = np.isfinite(columns[node].values)
+        column = replace(columns[node], values=columns[node].values[is_there])
         if not len(column.values):
             return cls((node,), is_there, [], [], np.zeros(0))
         fine, read = scale_alone(column.values, scale), _swap(column, scale.undo(column.values))
-        parts = [*_list_parts(sample.layout, sample.codes[is_there], {node: read}, given)]
+        parts = [*_list_parts(layout, codes[is_there], {node: read}, given)]
         parts += [fine, *_divide_by([read])]
         return cls((node,), is_there, parts, [fine], np.zeros(len(column.values)))
 
@@ -172,6 +149,28 @@ def list_number_parts(one: Column, other: Column) -> list[_Part]:
     """Return the factors of two columns of numbers for where in their intervals numbers lie."""
     read = _swap(one, other.values), _swap(other, one.values)
     return [*_refine(one, other), *_divide_by(read)]
+
+
+def list_numbers(columns: Mapping[int, Column]) -> dict[int, Vector]:
+    """Return the numbers of the nodes that are cut into intervals."""
+    return {node: each.values for node, each in columns.items() if isinstance(each, Numbers)}
+
+
+def put_back(
+    codes: Codes,
+    columns: Mapping[int, Column],
+    nodes: tuple[int, ...],
+    rows: Places,
+    scale: Scale | None = None,
+) -> tuple[Codes, dict[int, Column]]:
+    """Return the rows with two columns exchanged, or one scaled back, in some of them."""
+    codes, mended = codes.copy(), {**columns}
+    for node, source in zip(nodes, nodes[::-1], strict=True):
+        values, found = columns[node].values.copy(), columns[source].values[rows]
+        values[rows] = found if scale is None else scale.undo(found)
+        codes[rows, node] = columns[node].read(values[rows])
+        mended[node] = replace(columns[node], values=values)
+    return codes, mended
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,7 +48,7 @@ from robustbn._learn.questions import choose_questions
 from robustbn._learn.scaled import find_scaled
 from robustbn._learn.sorted_runs import find_sorted_runs
 from robustbn._learn.swap_search import find_swaps
-from robustbn._learn.swaps import Labels, Numbers, Sample
+from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     StandIn,
@@ -273,9 +273,14 @@ class RowsAtHand(Deeper):
     @cached_property
     def swaps(self) -> list[Swap]:
         """The columns whose values were swapped in some rows, in an even sample of rows."""
-        drawn, is_good = self._judged.drawn, self._judged.drawn_trust >= DOUBT
-        context = [ContextColumn(each.groups, each.codes[drawn]) for each in self.list_context()]
-        return find_swaps(self._take_sample(), is_good, context)
+        judged = self._judged
+        return find_swaps(
+            self._network.layout,
+            judged.drawn_codes,
+            self._find_columns(),
+            judged.drawn_trust >= DOUBT,
+            [ContextColumn(each.groups, each.codes[judged.drawn]) for each in self.list_context()],
+        )
 
     @cached_property
     def scaled(self) -> list[Scaled]:
@@ -286,7 +291,8 @@ class RowsAtHand(Deeper):
             for i, node in enumerate(network.nodes)
             if not _is_cut(network, node)
         }
-        return find_scaled(self._take_sample(), judged.drawn_trust >= DOUBT, labels)
+        is_good, columns = judged.drawn_trust >= DOUBT, self._find_columns()
+        return find_scaled(network.layout, judged.drawn_codes, columns, is_good, labels)
 
     @cached_property
     def differences(self) -> list[Difference]:
@@ -302,11 +308,11 @@ class RowsAtHand(Deeper):
         if not context:
             return []
         looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-        sample = self._take_sample()
+        codes, columns = self._judged.drawn_codes, self._find_columns()
         for swap in swaps:
             if swap.parts:
-                sample = sample.put_back(swap.nodes, np.flatnonzero(swap.chances))
-        codes, numbers = sample.codes, sample.numbers
+                codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
+        numbers = list_numbers(columns)
         tables = make_tables(network.layout, codes)
         for node, values in numbers.items():
             tables += make_number_tables(network.layout, codes, node, values)
@@ -335,12 +341,11 @@ class RowsAtHand(Deeper):
             for each in named
         ]
 
-    def _take_sample(self) -> Sample:
-        """Return an even sample of rows, with the labels or the original numbers of all nodes."""
+    def _find_columns(self) -> dict[int, Column]:
+        """Return the labels or the original numbers of all nodes, in an even sample of rows."""
         network, judged = self._network, self._judged
-        labels = _find_labels(network, judged)
         numbers = _find_numbers(network, judged, self._aside.clues.numbers)
-        return Sample(network.layout, judged.drawn_codes, {**labels, **numbers})
+        return {**_find_labels(network, judged), **numbers}
 
 
 def _as_place(network: BayesianNetwork, node: int, codes: NDArray[Any]) -> ContextColumn:

@@ -10,7 +10,7 @@ import robustbn
 from robustbn import BayesianNetwork
 from robustbn._learn import swap_search
 from robustbn._learn.swap_screen import weigh_pairs
-from robustbn._learn.swaps import Act, Labels, Numbers, Sample
+from robustbn._learn.swaps import Act, Labels, Numbers
 
 N_ROWS = 4_000
 
@@ -100,13 +100,12 @@ def test_of_very_many_columns_those_near_each_other_are_tried(monkeypatch):
     codes = np.zeros((50, d), np.uint8)
     columns = {i: Labels(np.zeros(50), np.array([0, 1]), 2) for i in range(d)}
 
-    def screen(sample, pairs, *_):
+    def screen(layout, codes, columns, pairs, *_):
         tried.extend(pairs)
         return np.zeros((2, len(pairs)), bool)
 
     monkeypatch.setattr(swap_search, "screen_pairs", screen)
-    sample = Sample(network.layout, codes, columns)
-    assert swap_search.find_swaps(sample, np.ones(50, bool)) == []
+    assert swap_search.find_swaps(network.layout, codes, columns, np.ones(50, bool)) == []
     assert len(tried) == swap_search.MOST_PAIRS
     assert {(i, i + 1) for i in range(d - 1)} <= set(tried)
 
@@ -238,10 +237,9 @@ def test_all_pairs_are_weighed_at_once_as_each_is_by_itself():
         4: Labels(codes[:, 4].astype(float), states[0], 3),
     }
     pairs = [(0, 1), (2, 3), (2, 4), (3, 4)]
-    sample = Sample(network.layout, codes, columns)
-    odds = weigh_pairs(sample, pairs)
+    odds = weigh_pairs(network.layout, codes, columns, pairs)
     for pair, found in zip(pairs, odds, strict=True):
-        expected = Act.swap(sample, pair).weigh()
+        expected = Act.swap(network.layout, codes, columns, pair).weigh()
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
@@ -250,7 +248,7 @@ def test_a_row_that_misses_a_column_says_nothing_of_its_pairs():
     codes = np.array([[0, 1], [2, 1], [1, 1]] * 10, np.uint8)
     values = np.where(codes < 2, codes, np.nan)
     columns = {i: Labels(values[:, i], np.array([0, 1]), 2) for i in range(2)}
-    odds = weigh_pairs(Sample(network.layout, codes, columns), [(0, 1)])[0]
+    odds = weigh_pairs(network.layout, codes, columns, [(0, 1)])[0]
     assert not odds[1::3].any()
     assert odds[0::3].all()
 
