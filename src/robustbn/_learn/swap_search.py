@@ -285,7 +285,8 @@ def find_swap_at(
         return None
     gain, act, who = max(found, key=itemgetter(0))
     rows = np.flatnonzero(act.is_there)[who > 0]
-    if gain < LEAST_GAIN or not is_clean(layout, codes, columns, act.nodes, rows, act.nodes):
+    compared = {*act.nodes, *place.nodes}
+    if gain < LEAST_GAIN or not is_clean(layout, codes, columns, act.nodes, rows, compared):
         return None
     mean = float(act.weigh(who) @ who / who.sum())
     inside[~act.is_there] = 0.0
