@@ -446,7 +446,10 @@ def _name_causes(
             for k in np.unique(codes[is_there & is_other])
             if len(some := values[is_there & is_other & (codes == k)]) >= LEAST_NUMBERS
         ]
-        unit, one = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
+        rest = [
+            each[np.isfinite(each)] for name, each in others.items() if name != network.nodes[node]
+        ]
+        unit, one = name_unit(here, elsewhere, medians, rest), find_one_value(here, elsewhere)
         step, other = find_step(here, elsewhere), find_copied(inside, others, network.nodes[node])
         if other is not None:
             yield node, "copied column", f"nearly all are the same as {other} there"

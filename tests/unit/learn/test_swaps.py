@@ -111,6 +111,18 @@ def test_of_very_many_columns_those_near_each_other_are_tried(monkeypatch):
     assert {(i, i + 1) for i in range(d - 1)} <= set(tried)
 
 
+def test_swapped_rows_that_are_mostly_at_one_place_are_told_with_it():
+    rng = np.random.default_rng(8)
+    frame = make_people().assign(site=rng.choice([*"abcdef"], N_ROWS))
+    rows = np.flatnonzero(frame["site"] == "c")[::3]
+    [found] = find_swaps(swap_at(frame, rows, "height", "weight"))
+    assert found.where == {"site": "c"}
+    assert found.sentence.endswith(" They occur mostly where site is c.")
+    rows = np.arange(0, N_ROWS, 20)
+    [found] = find_swaps(swap_at(frame, rows, "height", "weight"))
+    assert not found.where
+
+
 # --- at a place -----------------------------------------------------------------------------------
 
 
