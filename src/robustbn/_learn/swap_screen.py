@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from robustbn._core.dirichlet import JEFFREYS
 from robustbn._core.layout import Codes, Layout
-from robustbn._learn.compared_places import ContextPlaces
 from robustbn._learn.swaps import NEVER, Column, Numbers, list_number_parts
 
 SCREENED = 4_000  # rows on which all pairs are looked at first
@@ -26,28 +25,6 @@ MOST_ODDS = 40.0  # log-odds: what is larger is sure
 Pairs = Sequence[tuple[int, int]]
 Flags = NDArray[np.bool_]
 Odds = NDArray[np.float32]
-
-
-def screen_pairs(
-    layout: Layout,
-    codes: Codes,
-    columns: Mapping[int, Column],
-    pairs: Pairs,
-    is_good: Flags,
-    places: Sequence[ContextPlaces],
-    least: Sequence[float],
-) -> tuple[Flags, Flags]:
-    """Return which pairs may be swapped in some rows, and which in all rows of a place; (P,) each.
-
-    O(P n) time, and memory: a pair and a row take four bytes.
-
-    codes, columns, is_good, places : of some rows, about `SCREENED`.
-    least : nats that a place of each column of context needs.
-    """
-    odds, at_places = weigh_pairs(layout, codes, columns, pairs), np.zeros(len(pairs), bool)
-    for place, needed in zip(places, least, strict=True):  # which no row brings alone
-        at_places |= place.find_largest(np.minimum(odds, np.float32(needed / 2))) > needed
-    return may_gain(odds[:, is_good]), at_places
 
 
 def may_gain(odds: NDArray[np.floating]) -> Flags:
@@ -61,7 +38,8 @@ def may_gain(odds: NDArray[np.floating]) -> Flags:
 def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pairs: Pairs) -> Odds:
     """Return the log-odds of each row to be swapped, if none is, for every pair; shape (P, n).
 
-    They are those of `Act.weigh`, and 0 where a row misses one of the two columns.
+    They are those of `Act.weigh`, and 0 where a row misses one of the two columns. O(P n) time, and
+    memory: a pair and a row take four bytes.
     """
     states = np.asfortranarray(codes, np.int32)
     shown = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,15 +40,27 @@ MOST, ODDS = 0.5, 9.0  # share of one number, and times the odds that it has els
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
 
 
-def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> str:
+def name_unit(
+    here: Numbers, elsewhere: Numbers, medians: Sequence[float], others: Iterable[Numbers] = ()
+) -> str:
     """Return the units that may be mixed up at a place; empty if none explains the difference.
+
+    Nor if the numbers are nearer those of another column, which may have come from there.
 
     here, elsewhere : the finite numbers of a column at a place, and at all others.
     medians : of the other values of the context column, the yardstick.
+    others : the finite numbers of other columns at all other places.
     """
-    told = ((measure_unit(here, elsewhere, medians, *act), name) for *act, name in _acts())
-    distance, name = min(told)
-    return name if distance < np.inf else ""
+    distance, factor, name = min(
+        (measure_unit(here, elsewhere, medians, factor, shift), factor, name)
+        for factor, shift, name in _acts()
+    )
+    if distance == np.inf:
+        return ""
+    seen = np.quantile(here, QUANTILES)
+    usual = (np.quantile(each, QUANTILES) for each in others if len(each) >= LEAST_NUMBERS)
+    nearest = min((float(np.abs(seen - each).mean()) for each in usual), default=np.inf)
+    return name if factor * distance <= nearest else ""
 
 
 def measure_unit(

@@ -84,27 +84,30 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
     for swap in result.deeper.swaps:
         columns = [result.network.nodes[node] for node in swap.nodes]
         n = max(round(swap.share * result.n_rows), 1)
-        parts = saying.say_parts(result, swap.parts)
+        where = parts = saying.say_parts(result, swap.parts)
         rows, examples = saying.name_surest(result, swap.chances)
         what = f"he values of {saying.quote_names(columns)} appear to be swapped"
         python = f"table.iloc[{rows}][{columns}]"
         if parts:
-            said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
+            said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})."
             look = f"If so, exchange {' and '.join(columns)} in these rows, or leave them out."
             some = saying.choose_rows(parts)
             if some != saying.EVERY_ROW:
                 back = f"table.loc[{some}, {columns[::-1]}].to_numpy()"
                 python = f"table.loc[{some}, {columns}] = {back}"
         else:
-            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)}){examples}"
+            if result.judged is not None:
+                where = saying.find_parts(result, result.judged.drawn[swap.chances > 1 / 2])
+            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)}){examples}."
+            said += saying.having(where, " They")
             look = f"Compare {' and '.join(columns)} in these rows with their source."
         yield Finding(
             Kind.ROWS,
             ERROR if parts or swap.odds >= SURE_SWAP else WARNING,
-            said + ".",
+            said,
             float(1 / (1 + np.exp(-min(swap.gain, 40.0)))),
             tuple(columns),
-            saying.where_of(parts),
+            saying.where_of(where),
             n_rows=n,
             n_cells=2 * n,
             nats=swap.gain,

@@ -47,8 +47,8 @@ from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
 from robustbn._learn.scaled import find_scaled
 from robustbn._learn.sorted_runs import find_sorted_runs
-from robustbn._learn.swap_search import find_swaps
-from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
+from robustbn._learn.swap_search import Swaps, find_swaps
+from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers
 from robustbn._learn.units import (
     LEAST_NUMBERS,
     StandIn,
@@ -273,13 +273,19 @@ class RowsAtHand(Deeper):
     @cached_property
     def swaps(self) -> list[Swap]:
         """The columns whose values were swapped in some rows, in an even sample of rows."""
+        return self._swaps.found
+
+    @cached_property
+    def _swaps(self) -> Swaps:
         judged = self._judged
-        return find_swaps(
+        return _find_alone(
+            find_swaps,
             self._network.layout,
             judged.drawn_codes,
             self._find_columns(),
             judged.drawn_trust >= DOUBT,
             [ContextColumn(each.groups, each.codes[judged.drawn]) for each in self.list_context()],
+            self._compare_places,
         )
 
     @cached_property
@@ -291,8 +297,10 @@ class RowsAtHand(Deeper):
             for i, node in enumerate(network.nodes)
             if not _is_cut(network, node)
         }
-        is_good, columns = judged.drawn_trust >= DOUBT, self._find_columns()
-        return find_scaled(network.layout, judged.drawn_codes, columns, is_good, labels)
+        is_good, swaps = judged.drawn_trust >= DOUBT, self._swaps
+        for swap in swaps.found:
+            is_good &= bool(swap.parts) | (swap.chances < 0.5)
+        return find_scaled(network.layout, swaps.codes, swaps.columns, is_good, labels)
 
     @cached_property
     def differences(self) -> list[Difference]:
@@ -300,30 +308,29 @@ class RowsAtHand(Deeper):
 
         Columns that are swapped at a place are put back before.
         """
-        return _find_alone(self._find_differences, self.swaps)
+        return _find_alone(self._name_differences)
 
-    def _find_differences(self, swaps: Sequence[Swap]) -> list[Difference]:
-        network, drawn, written = self._network, self._judged.drawn, self._aside.clues.numbers
-        context = self.list_context()
+    def _compare_places(self, codes: Codes, columns: Mapping[int, Column]) -> list[Difference]:
+        """Return the places where tables differ."""
+        drawn, context, numbers = self._judged.drawn, self.list_context(), list_numbers(columns)
         if not context:
             return []
         looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-        codes, columns = self._judged.drawn_codes, self._find_columns()
-        for swap in swaps:
-            if swap.parts:
-                codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
-        numbers = list_numbers(columns)
-        tables = make_tables(network.layout, codes)
+        tables = make_tables(self._network.layout, codes)
         for node, values in numbers.items():
-            tables += make_number_tables(network.layout, codes, node, values)
+            tables += make_number_tables(self._network.layout, codes, node, values)
             tables += make_repeat_tables(node, values, drawn)
             tables += make_step_tables(node, values)
         in_order = list(_find_sorted(drawn, numbers, looked_at))
         left = np.ones(len(drawn), bool)
         for place in in_order:
             left[place.rows] = False
-        found = [*in_order, *find_differences(tables, looked_at, left)]
-        scale = self._reading.n_read / max(len(drawn), 1)
+        return [*in_order, *find_differences(tables, looked_at, left)]
+
+    def _name_differences(self) -> list[Difference]:
+        network, context, written = self._network, self.list_context(), self._aside.clues.numbers
+        codes, numbers = self._swaps.codes, list_numbers(self._swaps.columns)
+        scale = self._reading.n_read / max(len(codes), 1)
         named = (
             replace(
                 each,
@@ -334,7 +341,7 @@ class RowsAtHand(Deeper):
                     *_name_states(network, each, codes, numbers),
                 ),
             )
-            for each in found
+            for each in self._swaps.differences
         )
         return [
             replace(each, contrasts=tuple(_contrast(network, each, codes, numbers)))
@@ -443,7 +450,10 @@ def _name_causes(
             for k in np.unique(codes[is_there & is_other])
             if len(some := values[is_there & is_other & (codes == k)]) >= LEAST_NUMBERS
         ]
-        unit, one = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
+        rest = [
+            each[np.isfinite(each)] for name, each in others.items() if name != network.nodes[node]
+        ]
+        unit, one = name_unit(here, elsewhere, medians, rest), find_one_value(here, elsewhere)
         step, other = find_step(here, elsewhere), find_copied(inside, others, network.nodes[node])
         if other is not None:
             yield node, "copied column", f"nearly all are the same as {other} there"

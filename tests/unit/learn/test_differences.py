@@ -207,6 +207,15 @@ def test_a_factor_within_the_spread_of_other_medians_is_no_unit():
     assert name_unit(2.2046 * here, usual, [10.0, 20.0, 35.0]) == ""
 
 
+def test_numbers_that_are_nearer_those_of_another_column_are_in_no_other_unit():
+    rng = np.random.default_rng(0)
+    usual = rng.normal(22, 3, 1000)
+    others, here = rng.normal(10.2, 1.5, (2, 1000))
+    assert name_unit(here, usual, [21.5, 22.0, 22.4]) == "pounds and kilograms"
+    assert name_unit(here, usual, [21.5, 22.0, 22.4], [others]) == ""
+    assert name_unit(here, usual, [21.5, 22.0, 22.4], [others + 2, np.empty(0)]) != ""
+
+
 def test_one_value_in_nearly_all_rows_is_told():
     rng = np.random.default_rng(0)
     usual = rng.integers(20, 80, 1000).astype(float)
