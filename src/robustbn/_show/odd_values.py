@@ -172,13 +172,14 @@ def find_far(result: FitResult) -> Iterator[Finding]:
     for node, values in sample.values.items():
         is_there = np.flatnonzero(np.isfinite(values))
         order = is_there[np.argsort(values[is_there], kind="stable")]
-        low, high = find_rest(values[order])
-        far = np.concatenate([order[:low], order[high:]])
-        if not len(far) or result.rows_hidden:
+        ends = find_rest(values[order])
+        if ends == (0, len(order)) or result.rows_hidden:
             continue
         missing, measured = _judge_repeated(result, node)
-        others = far[~np.isin(values[far], measured)]
-        far, is_measured = (others, False) if len(others) else (far, True)
+        low, high = _leave_measured(values[order], ends, measured)
+        is_measured = (low, high) == (0, len(order))
+        low, high = ends if is_measured else (low, high)
+        far = np.concatenate([order[:low], order[high:]])
         is_sure = is_apart(values[order], low, high) and not is_measured
         is_sure |= bool(np.isin(values[far], missing).any())
         rest = values[order[low:high]]
@@ -208,6 +209,15 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             advice=_mend(result, node, rows, [] if owner or cause == SIGN else codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
+
+
+def _leave_measured(
+    numbers: NDArray[np.float64], ends: tuple[int, int], measured: Sequence[float]
+) -> tuple[int, int]:
+    """Return where the rest of numbers starts and ends, if what is far on a side was measured."""
+    low, high = ends
+    low = 0 if np.isin(numbers[:low], measured).any() else low
+    return low, len(numbers) if np.isin(numbers[high:], measured).any() else high
 
 
 def _judge_repeated(result: FitResult, node: str) -> tuple[list[float], list[float]]:

@@ -298,13 +298,13 @@ class RowsAtHand(Deeper):
         """The repeated numbers that stand for missing values, or do not, in an even sample."""
         network, judged = self._network, self._judged
         columns = _find_numbers(network, judged, self._aside.clues.numbers)
-        numbers = {node: column.values for node, column in columns.items()}
+        numbers, labels = {node: each.values for node, each in columns.items()}, {}
         for i, node in enumerate(network.nodes):
             states = np.array([read_number(str(state)) for state in network.states[node]])
             if not _is_cut(network, node) and np.isfinite(states).all():
                 shown = np.minimum(judged.drawn_codes[:, i], len(states))
-                numbers[i] = np.append(states, np.nan)[shown]
-        return judge_repeated(network.layout, judged.drawn_codes, numbers)
+                labels[i] = np.append(states, np.nan)[shown]
+        return judge_repeated(network.layout, judged.drawn_codes, numbers, labels)
 
     @cached_property
     def differences(self) -> list[Difference]:
