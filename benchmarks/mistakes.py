@@ -234,6 +234,18 @@ def codes(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Gen
     return Planted(frame, (table.unit,), (), (("wrong cells", "far"),))
 
 
+def zeros(table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator) -> Planted:
+    """Save empty numbers as 0 in some rows, in a column without zeros."""
+    numbers = [c for c in table.nodes if frame[c].dtype.kind in "if" and not (frame[c] == 0).any()]
+    column = table.unit
+    if numbers and column not in numbers:
+        column = max(numbers, key=lambda c: frame[c].nunique())
+    rows = rng.choice(len(frame), max(int(share * len(frame)), 6), replace=False)
+    frame.loc[rows, column] = 0
+    names = (("wrong cells", "code for missing"), ("wrong cells", "far"))
+    return Planted(frame, (column,), (), names)
+
+
 def truncated(
     table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
 ) -> Planted:
@@ -322,6 +334,7 @@ MISTAKES: dict[str, Plant] = {
     "test batch": test_batch,
     "pasted": pasted,
     "codes": codes,
+    "zeros": zeros,
     "truncated": truncated,
     "entered twice": entered_twice,
     "decimal point": decimal_point,

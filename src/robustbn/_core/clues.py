@@ -125,6 +125,21 @@ class Scaled(Swap):
     scale: Scale = Scale(1.0, "")
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """A repeated number of a column, and what the rest of its rows say of it."""
+
+    node: int  # its number
+    value: float
+    # in nats: by how much more the rows look like all rows than like those with the nearest numbers
+    gain: float
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it stands for a missing value; else it was measured."""
+        return self.gain > 0
+
+
 @dataclass(frozen=True, eq=False)
 class Clues:
     """All that reading noticed."""

@@ -45,6 +45,8 @@ from robustbn._tables.files import TEXT
 
 MOST_EXAMPLES = 3  # values that are quoted
 MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody reads
+LIKE_NEAR = "; the rest of these rows is like that of rows with the nearest values"
+LIKE_ALL = "the rest of these rows is like that of all rows, not of rows with the nearest values"
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 EXCHANGED = "day and month exchanged"
@@ -170,10 +172,16 @@ def find_far(result: FitResult) -> Iterator[Finding]:
     for node, values in sample.values.items():
         is_there = np.flatnonzero(np.isfinite(values))
         order = is_there[np.argsort(values[is_there], kind="stable")]
-        low, high = find_rest(values[order])
-        far = np.concatenate([order[:low], order[high:]])
-        if not len(far) or result.rows_hidden:
+        ends = find_rest(values[order])
+        if ends == (0, len(order)) or result.rows_hidden:
             continue
+        missing, measured = _judge_repeated(result, node)
+        low, high = _leave_measured(values[order], ends, measured)
+        is_measured = (low, high) == (0, len(order))
+        low, high = ends if is_measured else (low, high)
+        far = np.concatenate([order[:low], order[high:]])
+        is_sure = is_apart(values[order], low, high) and not is_measured
+        is_sure |= bool(np.isin(values[far], missing).any())
         rest = values[order[low:high]]
         n = round(len(far) * result.reading.n_read / len(sample.rows))
         shown, times = np.unique(values[far], return_counts=True)
@@ -182,17 +190,17 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         parts = saying.find_parts(result, rows)
         values_shown = ", ".join(f"{value:g}" for value in common)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
-        codes = [int(value) for value in np.unique(values[far]) if is_code(value)]
-        cause, like = _explain_far(values[order])
+        codes = [] if is_measured else [int(value) for value in shown if is_code(value)]
+        cause, like = ("far values", LIKE_NEAR) if is_measured else _explain_far(values[order])
         seen = dict(zip(*(each.tolist() for each in (shown, times)), strict=True))
         owner = "" if like else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
         yield Finding(
             Kind.WRONG_CELLS,
-            WARNING if is_apart(values[order], low, high) else NOTE,
+            WARNING if is_sure else NOTE,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} far outside the "
             f"range of the others ({rest[0]:g} to {rest[-1]:g}): {values_shown}, first "
             f"{first}{like}.{saying.having(parts, ' They')}{say_owner(owner) if owner else ''}",
-            0.8 if is_apart(values[order], low, high) else 0.3,
+            0.8 if is_sure else 0.3,
             (node,),
             saying.where_of(parts),
             n,
@@ -201,6 +209,26 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             advice=_mend(result, node, rows, [] if owner or cause == SIGN else codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
+
+
+def _leave_measured(
+    numbers: NDArray[np.float64], ends: tuple[int, int], measured: Sequence[float]
+) -> tuple[int, int]:
+    """Return where the rest of numbers starts and ends, if what is far on a side was measured."""
+    low, high = ends
+    low = 0 if np.isin(numbers[:low], measured).any() else low
+    return low, len(numbers) if np.isin(numbers[high:], measured).any() else high
+
+
+def _judge_repeated(result: FitResult, node: str) -> tuple[list[float], list[float]]:
+    """Return the numbers of a node that stand for missing ones by their rows, and measured ones."""
+    k = result.network.nodes.index(node)
+    told = [each for each in result.deeper.repeated if each.node == k]
+    missing, measured = (
+        [each.value for each in told if each.is_missing == is_missing]
+        for is_missing in (True, False)
+    )
+    return missing, measured
 
 
 def find_scaled(result: FitResult) -> Iterator[Finding]:
@@ -317,36 +345,70 @@ def find_filled(result: FitResult) -> Iterator[Finding]:
 
 
 def find_codes(result: FitResult) -> Iterator[Finding]:
-    """Yield the columns of few values, or of words, in which a number stands for a missing one."""
-    judged, network = result.judged, result.network
+    """Yield the columns in which a number stands for a missing one, unless it is far from the rest.
+
+    It is what people write so, among few values or among words, or the rest of its rows says so.
+    """
+    judged = result.judged
     if judged is None or result.rows_hidden:
         return
-    for k, node in enumerate(network.nodes):
-        if node in result.aside.clues.numbers.values:
-            continue
-        states = network.states[node]
-        codes = _find_codes(states, judged.drawn_codes[:, k])
-        rows = judged.drawn[np.isin(judged.drawn_codes[:, k], codes)]
+    n_drawn, sample = len(judged.drawn), result.aside.clues.numbers
+    for k, node in enumerate(result.network.nodes):
+        codes: list[object] = []
+        if node in sample.values:
+            values, n_seen = sample.values[node], len(sample.rows)
+            inside = _judge_inside(result, node, values)
+            rows, told = sample.rows[np.isin(values, inside)], len(inside)
+            codes += [int(value) if value.is_integer() else value for value in inside]
+        else:
+            states, n_seen = result.network.states[node], n_drawn
+            found, told = _find_coded_states(result, node, judged.drawn_codes[:, k])
+            rows = judged.drawn[np.isin(judged.drawn_codes[:, k], found)]
+            codes += [states[code] for code in found]
         if not len(rows):
             continue
         parts = saying.find_parts(result, rows)
-        n = round(len(rows) * result.reading.n_read / len(judged.drawn))
-        shown, first = [as_text(states[code]) for code in codes], int(rows[0])
+        n = round(len(rows) * result.reading.n_read / n_seen)
+        shown, first = map(as_text, codes), int(rows[0])
+        what, why = ("may stand for", f": {LIKE_ALL}") if told else ("people write for", "")
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} "
-            f"{' or '.join(shown)}, which people write for a missing value, first "
-            f"{saying.say_span(result, first, first)}.{saying.having(parts, ' They')}",
+            f"{' or '.join(shown)}, which {what} a missing value, first "
+            f"{saying.say_span(result, first, first)}{why}.{saying.having(parts, ' They')}",
             0.8,
             (node,),
             saying.where_of(parts),
             n,
             n,
             cause="code for missing",
-            advice=_mend(result, node, rows, [states[code] for code in codes]),
+            advice=_mend(result, node, rows, codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
+
+
+def _judge_inside(result: FitResult, node: str, values: NDArray[np.float64]) -> list[float]:
+    """Return the numbers of a node that stand for missing ones by their rows and are not far."""
+    missing, _ = _judge_repeated(result, node)
+    if not missing:
+        return []
+    numbers = np.sort(values[np.isfinite(values)])
+    low, high = find_rest(numbers)
+    return [value for value in missing if numbers[low] <= value <= numbers[high - 1]]
+
+
+def _find_coded_states(result: FitResult, node: str, shown: NDArray[Any]) -> tuple[list[int], bool]:
+    """Return the states that stand for a missing value, and whether the rest of the rows says so.
+
+    shown : the state of each row.
+    """
+    states = result.network.states[node]
+    missing, measured = _judge_repeated(result, node)
+    numbers = [read_number(str(state)) for state in states]
+    told = {k for k, number in enumerate(numbers) if number in missing}
+    kept = {k for k in _find_codes(states, shown) if numbers[k] not in measured}
+    return sorted(told | kept), bool(told)
 
 
 def _find_codes(states: Sequence[object], shown: NDArray[Any]) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.cells import FoundCells
-from robustbn._core.clues import Scaled, Swap
+from robustbn._core.clues import Repeated, Scaled, Swap
 from robustbn._core.config import is_same
 from robustbn._core.documents import VERSIONS
 from robustbn._core.expansion import standard_errors
@@ -87,6 +87,11 @@ class Deeper:
     @cached_property
     def scaled(self) -> list[Scaled]:
         """The columns whose numbers are scaled in some rows."""
+        return []
+
+    @cached_property
+    def repeated(self) -> list[Repeated]:
+        """The repeated numbers that stand for missing values, or do not, by the rest of the row."""
         return []
 
     @cached_property

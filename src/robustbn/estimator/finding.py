@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from robustbn._core.clues import NumberRows, Scaled, Swap
+from robustbn._core.clues import NumberRows, Repeated, Scaled, Swap
 from robustbn._core.config import is_same
 from robustbn._core.expansion import drop_rounding, normalise_counts
 from robustbn._core.groups import FoundGroups
@@ -45,6 +45,7 @@ from robustbn._learn.leftovers import find_leftovers
 from robustbn._learn.origins import find_origins, name_origins
 from robustbn._learn.places import Fitted
 from robustbn._learn.questions import choose_questions
+from robustbn._learn.repeated_numbers import judge_repeated
 from robustbn._learn.scaled import find_scaled
 from robustbn._learn.sorted_runs import find_sorted_runs
 from robustbn._learn.swap_search import Swaps, find_swaps
@@ -64,6 +65,7 @@ from robustbn._learn.units import (
 from robustbn._rows.memory import load_codes, load_rows
 from robustbn._show.contrasts import contrast_labels, contrast_numbers, find_limit
 from robustbn._show.expert import ExpertView
+from robustbn._show.odd_values import read_number
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._show.words import percent
 from robustbn._tables.coded import Reading
@@ -301,6 +303,19 @@ class RowsAtHand(Deeper):
         for swap in swaps.found:
             is_good &= bool(swap.parts) | (swap.chances < 0.5)
         return find_scaled(network.layout, swaps.codes, swaps.columns, is_good, labels)
+
+    @cached_property
+    def repeated(self) -> list[Repeated]:
+        """The repeated numbers that stand for missing values, or do not, in an even sample."""
+        network, judged = self._network, self._judged
+        columns = _find_numbers(network, judged, self._aside.clues.numbers)
+        numbers, labels = {node: each.values for node, each in columns.items()}, {}
+        for i, node in enumerate(network.nodes):
+            states = np.array([read_number(str(state)) for state in network.states[node]])
+            if not _is_cut(network, node) and np.isfinite(states).all():
+                shown = np.minimum(judged.drawn_codes[:, i], len(states))
+                labels[i] = np.append(states, np.nan)[shown]
+        return judge_repeated(network.layout, judged.drawn_codes, numbers, labels)
 
     @cached_property
     def differences(self) -> list[Difference]:
