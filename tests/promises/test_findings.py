@@ -203,6 +203,38 @@ def test_days_and_months_that_are_exchanged_are_told_by_name_and_place(tmp_path)
     assert found.where["site"] == "north"
 
 
+def test_days_and_months_that_are_exchanged_into_other_dates_are_told_by_their_order(tmp_path):
+    frame = clean_table()
+    is_bad = (frame["site"] == "north") & (frame["day"].str[8:].astype(int) < 13)
+    frame.loc[is_bad, "day"] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in frame.loc[is_bad, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("wrong cells", "day and month exchanged")
+    assert "are out of the order of the rows" in found.sentence
+    assert "Day and month appear to be exchanged: put back, " in found.sentence
+    assert dict(found.where) == {"site": "north"}
+    assert found.columns == ("day",)
+
+
+def test_exchanged_dates_that_are_none_and_those_out_of_order_are_one_finding(tmp_path):
+    frame = clean_table()
+    is_bad = frame["site"] == "north"
+    frame.loc[is_bad, "day"] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in frame.loc[is_bad, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("unreadable values", "day and month exchanged")
+    assert found.n_rows > 0.9 * is_bad.sum()
+    assert "are not a date, or out of the order of the rows" in found.sentence
+    assert dict(found.where) == {"site": "north"}
+
+
+def test_the_year_before_in_january_is_told_as_a_wrong_year(tmp_path):
+    frame = clean_table()
+    some = np.flatnonzero(frame["day"].str.startswith("2024-01"))[::4]
+    frame.loc[some, "day"] = [f"2023{d[4:]}" for d in frame.loc[some, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause, found.n_rows) == ("wrong cells", "wrong year", len(some))
+    assert f"with the year before or after, {len(some)} of them are in order" in found.sentence
+
+
 def test_only_a_code_is_to_be_declared_missing(tmp_path):
     frame = clean_table()
     frame.loc[:7, "weight"] = 843.171
@@ -593,7 +625,8 @@ def test_dates_in_another_form_at_one_site_are_told_whatever_the_form_of_the_oth
     frame["day"] = days.dt.strftime(form)
     frame.loc[rows, "day"] = days[rows].dt.strftime(other)
     (found,) = serious(look_at(frame, tmp_path))
-    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), "no date")
+    cause = "no date" if form in ("%Y-%m-%d", "%d.%m.%Y") else "day and month exchanged"
+    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), cause)
     assert found.where["site"] == "north"
 
 
