@@ -130,16 +130,17 @@ def _is_of_another(result: FitResult, column: str, value: object) -> bool:
 def _is_exchanged(odd: OddValues, *, is_told: bool = False) -> bool:
     """Whether most of the values that are no dates are dates once day and month are exchanged.
 
-    is_told : whether dates of the column are exchanged for sure: then 25/03/2024 is, too.
+    is_told : whether dates of the column are exchanged for sure: then 25/03/2024 is, too, and so
+        are values that are not kept.
     """
-    if odd.kind != NO_DATE:
-        return False
+    if odd.kind != NO_DATE or odd.n_mended or not odd.examples:
+        return odd.kind == NO_DATE and (is_told or bool(odd.n_mended))
     n_days = sum(
         n
         for text, n in odd.examples.items()
         if exchange_day(text) is not None or (is_told and is_doubtful(text))
     )
-    return bool(odd.n_mended) or n_days > sum(odd.examples.values()) / 2
+    return n_days > sum(odd.examples.values()) / 2
 
 
 def _join_exchanged(every: Sequence[OddValues]) -> Iterator[OddValues]:
