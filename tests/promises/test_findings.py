@@ -493,6 +493,25 @@ def test_a_block_with_other_ids_and_some_changes_is_still_told(tmp_path):
     assert not [f for f in found if f.kind == "repeated ids"]
 
 
+def test_cases_entered_twice_are_told_by_site_and_day_where_the_network_has_few_kinds_of_rows(
+    tmp_path,
+):
+    """The columns beside the network tell copies from rows that are alike by chance."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, 6, N) for name in ("a", "b", "c", "d")})
+    frame["e"] = (frame["a"] + rng.integers(0, 2, N)) % 6
+    frame["site"] = rng.choice(["north", "south", "east", "west", "harbour"], N)
+    frame["day"] = clean_table()["day"]
+    frame = pd.concat([frame, frame.sample(400, random_state=0)], ignore_index=True)
+    frame = frame.sample(frac=1, random_state=0)
+    edges = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "e")]
+    (found,) = serious(look_at(frame, tmp_path, edges))
+    assert (found.kind, found.cause) == ("repeated rows", "copies")
+    assert "the same in all 5 columns of the network and in site and day" in found.sentence
+    assert "'site', 'day'" in found.advice.python
+    assert not serious(look_at(frame.drop(columns=["site", "day"]), tmp_path, edges))
+
+
 @pytest.mark.parametrize("place", ["memory", "stream"])
 def test_cases_that_were_entered_twice_with_other_ids_are_told_wherever_they_stand(tmp_path, place):
     frame, rng = clean_table(), np.random.default_rng(0)

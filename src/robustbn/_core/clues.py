@@ -97,6 +97,7 @@ class RepeatedPairs:
     first: NDArray[np.int64]
     again: NDArray[np.int64]
     most: float  # pairs that independent rows have at most
+    context: tuple[str, ...] = ()  # columns of context in which they are the same, too
 
 
 @dataclass(frozen=True, eq=False)
