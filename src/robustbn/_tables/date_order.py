@@ -82,17 +82,12 @@ def _explain(hours: Hours, low: Hours, high: Hours) -> tuple[str, int]:
     month = months.astype(np.int64) % MONTHS
     exchanged = (months - month + np.minimum(day, MONTHS - 1)).astype("M8[D]") + month
     exchanged = np.where(day < MONTHS, exchanged, days)
-    found = {EXCHANGED: [exchanged], WRONG_YEAR: []}
-    for step in (-MONTHS, MONTHS):
-        found[WRONG_YEAR].append((months + step).astype("M8[D]") + day)
+    other_years = [(months + step).astype("M8[D]") + day for step in (-MONTHS, MONTHS)]
     mended = {
         kind: max(
-            int(
-                np.count_nonzero(_is_mended(hours, each.astype(np.int64) * HOURS + rest, low, high))
-            )
-            for each in tried
+            _count_mended(hours, each.astype(np.int64) * HOURS + rest, low, high) for each in tried
         )
-        for kind, tried in found.items()
+        for kind, tried in ((EXCHANGED, [exchanged]), (WRONG_YEAR, other_years))
     }
     kind = max(mended, key=lambda name: mended[name])
     if mended[kind] >= LEAST_MENDED and 2 * mended[kind] > len(hours):
@@ -100,10 +95,10 @@ def _explain(hours: Hours, low: Hours, high: Hours) -> tuple[str, int]:
     return OUT_OF_ORDER, 0
 
 
-def _is_mended(hours: Hours, undone: Hours, low: Hours, high: Hours) -> NDArray[np.bool_]:
-    is_between: NDArray[np.bool_] = (undone >= low) & (undone <= high)
-    is_mended: NDArray[np.bool_] = is_between & (high - low < np.abs(undone - hours))
-    return is_mended
+def _count_mended(hours: Hours, undone: Hours, low: Hours, high: Hours) -> int:
+    """Return how many times get between two others, and by more than these are apart."""
+    is_between = (undone >= low) & (undone <= high)
+    return int(np.count_nonzero(is_between & (high - low < np.abs(undone - hours))))
 
 
 def _find_bounds(times: Hours) -> tuple[Hours, Hours]:
@@ -113,8 +108,8 @@ def _find_bounds(times: Hours) -> tuple[Hours, Hours]:
     after = np.searchsorted(kept, np.arange(len(times)), side="right")
     low = times[kept[np.maximum(after - 1, 0)]]
     high = times[kept[np.minimum(after, len(kept) - 1)]]
-    low[after == 0] = min(int(times.min()), int(low[0]))
-    high[after == len(kept)] = int(times.max())
+    low[after == 0] = times.min()
+    high[after == len(kept)] = times.max()
     return low, high
 
 
