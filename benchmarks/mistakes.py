@@ -319,6 +319,29 @@ def misaligned(
     return Planted(frame, (table.unit,), ("line", "row number", "day"), names)
 
 
+def dates_exchanged(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Exchange day and month at one site where a spreadsheet takes both for a month."""
+    rows, days = slice_of(frame, share), frame["day"].to_numpy(object)
+    rows = [row for row in rows if int(days[row][8:]) < 13]
+    days[rows] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in days[rows]]
+    frame["day"] = days
+    return Planted(frame, ("day",), ("site",), (("wrong cells", "day and month"),))
+
+
+def last_year(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Write the year of the year before in some rows of January; in all if there are no more."""
+    days = frame["day"].to_numpy(object)
+    january = np.array([row for row, day in enumerate(days) if day[5:7] == "01"])
+    rows = rng.permutation(january)[: max(int(share * len(frame)), 5)]
+    days[rows] = [f"{int(day[:4]) - 1}{day[4:]}" for day in days[rows]]
+    frame["day"] = days
+    return Planted(frame, ("day",), (), (("wrong cells", "year"),))
+
+
 MISTAKES: dict[str, Plant] = {
     "shift": shift,
     "defaults": defaults,
@@ -341,6 +364,8 @@ MISTAKES: dict[str, Plant] = {
     "mixed units": mixed_units,
     "reversed labels": reversed_labels,
     "misaligned": misaligned,
+    "dates exchanged": dates_exchanged,
+    "last year": last_year,
 }
 
 

@@ -203,6 +203,38 @@ def test_days_and_months_that_are_exchanged_are_told_by_name_and_place(tmp_path)
     assert found.where["site"] == "north"
 
 
+def test_days_and_months_that_are_exchanged_into_other_dates_are_told_by_their_order(tmp_path):
+    frame = clean_table()
+    is_bad = (frame["site"] == "north") & (frame["day"].str[8:].astype(int) < 13)
+    frame.loc[is_bad, "day"] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in frame.loc[is_bad, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("wrong cells", "day and month exchanged")
+    assert "are out of the order of the rows" in found.sentence
+    assert "Day and month appear to be exchanged: put back, " in found.sentence
+    assert dict(found.where) == {"site": "north"}
+    assert found.columns == ("day",)
+
+
+def test_exchanged_dates_that_are_none_and_those_out_of_order_are_one_finding(tmp_path):
+    frame = clean_table()
+    is_bad = frame["site"] == "north"
+    frame.loc[is_bad, "day"] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in frame.loc[is_bad, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("unreadable values", "day and month exchanged")
+    assert found.n_rows > 0.9 * is_bad.sum()
+    assert "are not a date, or out of the order of the rows" in found.sentence
+    assert dict(found.where) == {"site": "north"}
+
+
+def test_the_year_before_in_january_is_told_as_a_wrong_year(tmp_path):
+    frame = clean_table()
+    some = np.flatnonzero(frame["day"].str.startswith("2024-01"))[::4]
+    frame.loc[some, "day"] = [f"2023{d[4:]}" for d in frame.loc[some, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause, found.n_rows) == ("wrong cells", "wrong year", len(some))
+    assert f"with the year before or after, {len(some)} of them are in order" in found.sentence
+
+
 def test_only_a_code_is_to_be_declared_missing(tmp_path):
     frame = clean_table()
     frame.loc[:7, "weight"] = 843.171
@@ -461,6 +493,25 @@ def test_a_block_with_other_ids_and_some_changes_is_still_told(tmp_path):
     assert not [f for f in found if f.kind == "repeated ids"]
 
 
+def test_cases_entered_twice_are_told_by_site_and_day_where_the_network_has_few_kinds_of_rows(
+    tmp_path,
+):
+    """The columns beside the network tell copies from rows that are alike by chance."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, 6, N) for name in ("a", "b", "c", "d")})
+    frame["e"] = (frame["a"] + rng.integers(0, 2, N)) % 6
+    frame["site"] = rng.choice(["north", "south", "east", "west", "harbour"], N)
+    frame["day"] = clean_table()["day"]
+    frame = pd.concat([frame, frame.sample(400, random_state=0)], ignore_index=True)
+    frame = frame.sample(frac=1, random_state=0)
+    edges = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "e")]
+    (found,) = serious(look_at(frame, tmp_path, edges))
+    assert (found.kind, found.cause) == ("repeated rows", "copies")
+    assert "the same in all 5 columns of the network and in site and day" in found.sentence
+    assert "'site', 'day'" in found.advice.python
+    assert not serious(look_at(frame.drop(columns=["site", "day"]), tmp_path, edges))
+
+
 @pytest.mark.parametrize("place", ["memory", "stream"])
 def test_cases_that_were_entered_twice_with_other_ids_are_told_wherever_they_stand(tmp_path, place):
     frame, rng = clean_table(), np.random.default_rng(0)
@@ -593,7 +644,8 @@ def test_dates_in_another_form_at_one_site_are_told_whatever_the_form_of_the_oth
     frame["day"] = days.dt.strftime(form)
     frame.loc[rows, "day"] = days[rows].dt.strftime(other)
     (found,) = serious(look_at(frame, tmp_path))
-    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), "no date")
+    cause = "no date" if form in ("%Y-%m-%d", "%d.%m.%Y") else "day and month exchanged"
+    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), cause)
     assert found.where["site"] == "north"
 
 

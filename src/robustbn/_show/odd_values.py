@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import (
     DECLARED,
+    EXCHANGED,
     FAR_DATE,
     NO_DATE,
     NO_NUMBER,
     NO_STATE,
+    OUT_OF_ORDER,
     POINT,
     SIGN,
     TITLE,
     UNIT,
+    WRONG_YEAR,
     OddValues,
     Scale,
 )
@@ -40,7 +44,7 @@ from robustbn._show import saying
 from robustbn._show.owners import FROM_OTHER, find_owner, say_owner
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
-from robustbn._tables.date_forms import exchange_day
+from robustbn._tables.date_forms import exchange_day, is_doubtful
 from robustbn._tables.files import TEXT
 
 MOST_EXAMPLES = 3  # values that are quoted
@@ -49,7 +53,7 @@ LIKE_NEAR = "; the rest of these rows is like that of rows with the nearest valu
 LIKE_ALL = "the rest of these rows is like that of all rows, not of rows with the nearest values"
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
-EXCHANGED = "day and month exchanged"
+READ = (FAR_DATE, OUT_OF_ORDER, EXCHANGED, WRONG_YEAR)  # odd values that are dates, but wrong
 LIKELY = 0.9  # probability that numbers are scaled
 POWERS = (10, 100, 1000)  # a decimal point slips by
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
@@ -66,7 +70,7 @@ _BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u
 
 def find_unreadable(result: FitResult) -> Iterator[Finding]:
     """Yield the columns with values that could not be read, and lines that repeat the header."""
-    for odd in result.aside.clues.odd:
+    for odd in _join_exchanged(result.aside.clues.odd):
         origins = result.deeper.find_places(odd.rows, odd.column) if len(odd.rows) else []
         parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
@@ -76,10 +80,9 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         is_common &= not _is_of_another(result, odd.column, common)
         cause = EXCHANGED if _is_exchanged(odd) else FROM_OTHER if owner else odd.kind
         yield Finding(
-            Kind.WRONG_CELLS if odd.kind == FAR_DATE else Kind.UNREADABLE,
+            Kind.WRONG_CELLS if odd.kind in READ else Kind.UNREADABLE,
             NOTE if odd.kind == DECLARED else WARNING,
-            _say_odd(result, odd, parts, n_there, is_exchanged=cause == EXCHANGED)
-            + (say_owner(owner) if owner else ""),
+            _say_odd(result, odd, parts, n_there) + (say_owner(owner) if owner else ""),
             0.3 if odd.kind == DECLARED else 0.9,
             (odd.column,) if odd.column else (),
             saying.where_of(parts),
@@ -126,17 +129,41 @@ def _is_of_another(result: FitResult, column: str, value: object) -> bool:
     )
 
 
-def _is_exchanged(odd: OddValues) -> bool:
-    """Whether most of the values that are no dates are dates once day and month are exchanged."""
-    if odd.kind != NO_DATE:
-        return False
-    n_days = sum(n for text, n in odd.examples.items() if exchange_day(text) is not None)
+def _is_exchanged(odd: OddValues, *, is_told: bool = False) -> bool:
+    """Whether most of the values that are no dates are dates once day and month are exchanged.
+
+    is_told : whether dates of the column are exchanged for sure: then 25/03/2024 is, too, and so
+        are values that are not kept.
+    """
+    if odd.kind != NO_DATE or odd.n_mended or not odd.examples:
+        return odd.kind == NO_DATE and (is_told or bool(odd.n_mended))
+    n_days = sum(
+        n
+        for text, n in odd.examples.items()
+        if exchange_day(text) is not None or (is_told and is_doubtful(text))
+    )
     return n_days > sum(odd.examples.values()) / 2
 
 
-def _say_odd(
-    result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int, *, is_exchanged: bool
-) -> str:
+def _join_exchanged(every: Sequence[OddValues]) -> Iterator[OddValues]:
+    """Yield odd values, those of a column whose days and months are exchanged only once.
+
+    Where they are exchanged, some are no dates, and others are out of order.
+    """
+    in_order = {odd.column: odd for odd in every if odd.kind == EXCHANGED}
+    joined = {
+        odd.column for odd in every if odd.column in in_order and _is_exchanged(odd, is_told=True)
+    }
+    for odd in every:
+        if odd.column not in joined or odd.kind not in (NO_DATE, EXCHANGED):
+            yield odd
+        elif odd.kind == NO_DATE:
+            other = in_order[odd.column]
+            rows = np.union1d(odd.rows, other.rows)
+            yield replace(odd, n=odd.n + other.n, rows=rows, n_mended=other.n_mended)
+
+
+def _say_odd(result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int) -> str:
     first = "" if not len(odd.rows) else saying.say_span(result, int(odd.rows[0]), int(odd.rows[0]))
     if odd.kind == TITLE:
         lines = count(odd.n, "line repeats", "lines repeat")
@@ -146,8 +173,11 @@ def _say_odd(
         NO_NUMBER: "could not be read as a number",
         NO_DATE: "is not a date",
         FAR_DATE: "is far from all other dates",
+        **dict.fromkeys((OUT_OF_ORDER, EXCHANGED, WRONG_YEAR), "is out of the order of the rows"),
         DECLARED: "is treated as missing, as requested",
     }.get(odd.kind, "is not a state")
+    if odd.kind == NO_DATE and odd.n_mended:
+        what = "is not a date, or out of the order of the rows"
     verb = what if odd.n == 1 else what.replace("is ", "are ", 1)
     such = ""
     if odd.examples and not result.rows_hidden:
@@ -155,7 +185,9 @@ def _say_odd(
         such = f": {', '.join(values)}"
     start = f", first {first}" if first else ""
     said = f"{count(odd.n, 'value')} of {as_text(odd.column)} {verb}{such}{start}."
-    if is_exchanged:
+    if odd.n_mended:
+        said += f" {_say_mended(odd)}"
+    elif _is_exchanged(odd):
         said += (
             " Day and month appear to be exchanged; where the day is at most 12, that cannot be "
             "seen."
@@ -164,6 +196,14 @@ def _say_odd(
         return said
     every = "All" if n_there >= odd.n else f"{n_there:,}"
     return f"{said}{saying.having(parts, f' {every} of them').replace('mostly ', '')}"
+
+
+def _say_mended(odd: OddValues) -> str:
+    """Return which mistake puts dates back into the order of the rows."""
+    n = f"{odd.n_mended:,} of them {'is' if odd.n_mended == 1 else 'are'}"
+    if odd.kind == WRONG_YEAR:
+        return f"The year appears to be wrong: with the year before or after, {n} in order."
+    return f"Day and month appear to be exchanged: put back, {n} in order."
 
 
 def find_far(result: FitResult) -> Iterator[Finding]:
