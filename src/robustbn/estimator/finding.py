@@ -29,7 +29,7 @@ from robustbn._core.origins import (
     RowNumbers,
 )
 from robustbn._core.protocols import Rows, Vector
-from robustbn._core.result import Calibration, RobustFit
+from robustbn._core.result import Calibration, RobustFit, UsualNumbers
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import (
@@ -60,6 +60,7 @@ from robustbn._learn.units import (
     has_one_step,
     name_unit,
 )
+from robustbn._learn.usual_numbers import find_usual
 from robustbn._rows.memory import load_codes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
@@ -109,7 +110,11 @@ def build_result_of_file(
     groups: FoundGroups,
 ) -> FitResult:
     """Return the result of a fit from a file, which does not contain the rows."""
-    known = {"calibration": beside.good_rows, "doubt": beside.doubt}
+    known = {
+        "calibration": beside.good_rows,
+        "doubt": beside.doubt,
+        "numbers": beside.numbers,
+    }
     deeper = Deeper(_loader(fit, network), groups=groups, **known)
     return describe_result(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
@@ -223,6 +228,13 @@ class RowsAtHand(Deeper):
         codes, trust = judged.drawn_codes, judged.drawn_trust
         found = calibrate(self._network.layout, self._load_codes, codes, trust)
         return found if found.spread > 0 else None
+
+    @cached_property
+    def numbers(self) -> dict[str, UsualNumbers] | None:
+        """Where the numbers of nodes were that are cut into intervals, by an even sample."""
+        columns = _find_numbers(self._network, self._judged, self._aside.clues.numbers)
+        found = {self._network.nodes[i]: find_usual(each.values) for i, each in columns.items()}
+        return {node: usual for node, usual in found.items() if usual is not None}
 
     @cached_property
     def doubt(self) -> Vector | None:

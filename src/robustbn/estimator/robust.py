@@ -451,7 +451,8 @@ class RobustEstimator(ShownEstimator):
 
         result = self.result_
         plain, found = result.plain_network.probabilities, result.deeper.groups
-        return describe_fit(result.learned, plain, found, result.calibration, result.doubt)
+        known = result.calibration, result.doubt, result.deeper.numbers
+        return describe_fit(result.learned, plain, found, *known)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
