@@ -183,3 +183,16 @@ def test_a_tail_of_new_numbers_is_that_of_ranks():
         expected = math.exp(log_tail_of_new(k, 3, 1, 5))
         if k > 1:  # one is no more than usual
             assert abs(seen - expected) < 0.01
+
+
+def test_numbers_of_persons_with_several_visits_are_few_numbers():
+    """Eight visits of each person, whose age says as much as one number."""
+
+    def visits(n, seed):
+        people = make_table(n, seed)
+        return people.loc[people.index.repeat(8)].reset_index(drop=True)
+
+    panel = robustbn.fit(EDGES, visits(600, 0), random_state=0, copies="count")
+    batches = [visits(120, 1 + seed) for seed in range(40)]
+    assert sum(bool(panel.check(batch)) for batch in batches) <= 1
+    assert panel.check(spoil(batches[0], "age", lambda x: 0 * x + 999, 4))

@@ -182,7 +182,9 @@ def _tell_numbers(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
     for node, values in sample.values.items():
         if node not in usual:
             continue
-        own = inflation[d + 2 + fit.network_.nodes.index(node)]
+        own = inflation[
+            fit.network_.nodes.index(node) + (d + 2 if fit.network_.parents[node] else 1)
+        ]
         for limit, k, nats in find_unusual(values, usual[node], float(own), len(usual)):
             yield _tell_limit(node, usual[node], limit, round(k * scale), len(table), nats)
 
