@@ -229,6 +229,8 @@ def find_scaled(result: FitResult) -> Iterator[Finding]:
         parts = saying.say_parts(result, each.parts)
         there = saying.choose_rows(parts) if parts else f"table.index[{rows}]"
         cause, how, back = _undo(each.scale, f"table.loc[{there}, {node!r}]")
+        if not each.parts and len(rows) <= saying.MOST_EXAMPLES < n:
+            back += f"  # for example: of about {n:,} rows, the surest"
         if each.parts:
             said = f"{saying.having(parts, 'Where ')}, the values of {as_text(node)} {how}."
         else:

@@ -21,7 +21,7 @@ from robustbn._learn.gate import ALARM, Batch, compare_batch, count_states
 from robustbn._learn.origins import log_tail
 from robustbn._learn.usual_numbers import find_unusual, log_tail_of_new
 from robustbn._rows.memory import load_codes
-from robustbn._show.words import as_text, percent
+from robustbn._show.words import as_text, find_catch_all, percent
 from robustbn._tables.coded import Table
 
 if TYPE_CHECKING:
@@ -144,12 +144,14 @@ def _tell_states(
         of = slice(first[node], first[node + 1])
         shares = now[of] / now[of].sum(), before[of] / before[of].sum()
         most = int(np.abs(shares[0] - shares[1]).argmax())
+        is_rare = most == find_catch_all(network, name)
+        label = "rare labels" if is_rare else as_text(network.states[name][most])
         yield Finding(
             Kind.NEW_ROWS,
             ERROR if effect[node] >= LARGE_EFFECT else WARNING,
             f"The frequencies of the states of {as_text(name)} have changed: "
-            f"{percent(shares[0][most])} of the new rows are {as_text(network.states[name][most])}"
-            f", compared with {percent(shares[1][most])} of the rows of the fit.",
+            f"{percent(shares[0][most])} of the new rows are {label}, compared with "
+            f"{percent(shares[1][most])} of the rows of the fit.",
             1 - math.exp(-float(batch.moved[d + 1 + node])),
             (name,),
             n_rows=batch.n_rows,

@@ -64,7 +64,7 @@ from robustbn._learn.usual_numbers import find_usual
 from robustbn._rows.memory import load_codes, load_rows
 from robustbn._show.expert import ExpertView
 from robustbn._show.result import Deeper, FitResult, title_of
-from robustbn._show.words import percent
+from robustbn._show.words import find_catch_all, percent
 from robustbn._tables.coded import Reading
 from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
@@ -483,7 +483,9 @@ def _name_states(
     near = dict.fromkeys(i for node in place.nodes for i in layout.families[node][::-1])
     labels = [node for node in near if node not in numbers]
     found = [find_stand_in(layout, codes, numbers, place, node) for node in labels]
-    best = max((each for each in found if each), key=lambda each: each.gain, default=None)
+    catch_all = {node: find_catch_all(network, network.nodes[node]) for node in labels}
+    named = [each for each in found if each and catch_all[each.node] not in each.pair]
+    best = max(named, key=lambda each: each.gain, default=None)
     if best is not None:
         states = [repr(network.states[network.nodes[best.node]][k]) for k in best.pair]
         if best.is_mutual:
@@ -500,5 +502,6 @@ def _name_states(
         )
         state = find_one_state(here, there)
         if state is not None:
-            value = network.states[network.nodes[node]][state]
-            yield node, "one value", f"nearly all are {value!r} there"
+            value = repr(network.states[network.nodes[node]][state])
+            what = "rare labels" if state == catch_all[node] else value
+            yield node, "one value", f"nearly all are {what} there"
