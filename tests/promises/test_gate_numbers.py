@@ -52,7 +52,7 @@ def find(fit, table, column):
 def test_a_tenth_of_numbers_far_outside_the_range_of_the_fit_is_an_error(fit, column, change):
     new = spoil(make_table(1_000, 1), column, change)
     [far] = [each for each in find(fit, new, column) if each.cause == "far values"]
-    assert far.severity == "error"
+    assert (far.severity, far.kind) == ("error", "wrong cells")
     assert far.n_cells == 100
     assert "far outside the range of the fit (" in far.sentence
     assert f"{column!r}] " in far.advice.python

@@ -204,7 +204,7 @@ def _tell_limit(
         seen = f", compared with {percent(before)} in the fit (range {ends})"
     is_many = share - before >= MANY_UNLIKELY or limit.is_far
     return Finding(
-        Kind.NEW_ROWS,
+        Kind.WRONG_CELLS if limit.is_far else Kind.NEW_ROWS,
         ERROR if nats > 0 and is_many else WARNING,
         f"{count(n, 'value')} of {as_text(node)} ({percent(share)} of the new rows) "
         f"{'is' if n == 1 else 'are'} {where}{seen}.",
