@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from types import SimpleNamespace
 
@@ -804,3 +805,88 @@ def test_a_sensor_that_drifts_in_the_last_rows_is_told():
     found = robustbn.fit([("load", "heat")], frame, random_state=0).findings_
     differing = [f for f in found if f.kind == "column differs" and "heat" in f.columns]
     assert any("row number" in f.where for f in differing)
+
+
+def relabelled(frame, finding, tmp_path):
+    """The findings of unreadable values once the labels are mapped as a finding says."""
+    labels = ast.literal_eval(finding.advice.python.partition("labels=")[2].removesuffix(")"))
+    found = look_at(frame, tmp_path, labels=labels).findings_
+    return [each for each in found if each.kind == "unreadable values"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "right"),
+    [("hypothÃ¨que", "hypothèque"), ("Ã‰cole", "École"), ("dÃƒÂ©cÃƒÂ¨s", "décès"),
+     ("hypoth\ufffdque", "hypothèque")],
+)  # fmt: skip
+def test_a_label_from_a_wrong_encoding_is_mapped_to_the_one_it_was(tmp_path, broken, right):
+    frame = clean_table()
+    frame["sex"] = frame["sex"].replace("female", right)
+    frame.loc[np.flatnonzero(frame["sex"] == right)[:30], "sex"] = broken
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert f"{broken.strip()}={right.strip()}" in told.advice.command
+    assert not relabelled(frame, told, tmp_path)
+
+
+def test_a_label_from_a_wrong_encoding_is_mapped_though_no_other_row_has_it(tmp_path):
+    frame = clean_table()
+    frame["sex"] = frame["sex"].replace("female", "fÃ©minin")
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert "fÃ©minin=féminin" in told.advice.command
+    assert not relabelled(frame, told, tmp_path)
+
+
+def test_labels_in_several_cases_are_all_mapped_to_the_most_frequent_one(tmp_path):
+    frame = clean_table()
+    frame["sex"] = frame["sex"].replace("female", "lycée")
+    rows = np.flatnonzero(frame["sex"] == "lycée")
+    frame.loc[rows[:60], "sex"] = "Lycée"
+    frame.loc[rows[60:90], "sex"] = "LYCÉE"
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert "'sex:Lycée=lycée,LYCÉE=lycée'" in told.advice.command
+    assert not relabelled(frame, told, tmp_path)
+
+
+def test_a_frequent_label_of_another_column_is_not_mistyped(tmp_path):
+    frame = clean_table()
+    frame["risk"] = frame["risk"].map({"high": "did not ride", "low": "rode"})
+    frame["sex"] = frame["sex"].map({"female": "did not drive", "male": "drove"})
+    frame.loc[7, "risk"] = "did not drive"
+    assert not [f for f in look_at(frame, tmp_path).findings_ if f.cause == "mistyped"]
+    frame.loc[7, "risk"] = "did not rlde"
+    assert [f for f in look_at(frame, tmp_path).findings_ if f.cause == "mistyped"]
+
+
+def test_rare_labels_are_not_told_as_if_they_were_a_label(tmp_path):
+    """A hundred labels of a few rows each are one state, 'other', which the file has not."""
+    frame, rng = clean_table(), np.random.default_rng(5)
+    frame["risk"] = rng.choice([f"kind {k}" for k in range(20)], N)
+    rows = np.flatnonzero(frame["site"] == "north")
+    frame.loc[rows, "risk"] = [f"{a} and {b}" for a, b in rng.integers(0, 99, (len(rows), 2))]
+    fit = look_at(frame, tmp_path, most_states=12)
+    told = [each for each in fit.findings_ if each.cause == "one value"]
+    assert "nearly all are rare labels there" in told[0].sentence
+    assert not [each for each in fit.findings_ if "'other'" in each.sentence]
+
+
+def test_all_rows_of_scaled_numbers_are_named_or_are_said_to_be_examples(tmp_path):
+    rng = np.random.default_rng(0)
+    size = rng.normal(100, 20, N).round(1)
+    frame = pd.DataFrame({"size": size, "weight": (2 * size + rng.normal(0, 2, N)).round(1)})
+    for n in (100, 400):
+        spoiled = frame.copy()
+        rows = rng.choice(N, n, replace=False)
+        spoiled.loc[rows, "weight"] = (spoiled.loc[rows, "weight"] / 2.2046).round(1)
+        (told,) = [
+            each
+            for each in look_at(spoiled, tmp_path, edges=[("size", "weight")]).findings_
+            if each.cause == "unit"
+        ]
+        named = ast.literal_eval(told.advice.python.partition("index[")[2].partition("]")[0] + "]")
+        assert "for example in lines" in told.sentence
+        if n == 100:
+            assert len(set(named) & set(rows.tolist())) >= 90
+            assert "#" not in told.advice.python
+        else:
+            assert len(named) == 3
+            assert "# for example: of about " in told.advice.python

@@ -209,7 +209,7 @@ def _show_draft(console: Console, facts: Any) -> None:
             "table": f"{facts['table']}: {count(drafted['rows'], 'row')}",
             "draft": f"{count(len(drafted['nodes']), 'node')}, "
             f"{count(len(drafted['edges']), 'edge')}. {drafted['caution']}",
-            "rows left out": f"{n_out:,} that no edges explain" if n_out else None,
+            "rows": f"{n_out:,} not used for the draft: no edges explain them" if n_out else None,
             "columns left out": "\n".join(f"{n} {why}" for n, why in left_out.items()) or None,
             "without an edge": arguments.some(drafted["columns_alone"]) or None,
         },

@@ -414,6 +414,8 @@ def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps:
         "ask", lambda path: write_columns(question_columns(result, job.options["ask"]), path)
     )
     outputs.write("clean", lambda path: fit_files.write_clean(job, fit.row_weights_, path))
+    if job.options["no_rows"]:
+        fit.result_.deeper.numbers = None
     outputs.write("model", fit.save)
     outputs.write("cpts", lambda path: fit_files.write_cpts(result, path))
     outputs.write(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
+Way = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 LEAST = 40  # numbers: of fewer, nothing is called far
 WIDEST_REST = 4.0  # spreads from the median: a far number lies farther out
 LEAST_GAP = 1.5  # spreads without a number, between the rest and what is far
 MOST_FAR = 0.25  # share of a column on one side: with more, it is no exception
+REACH = 2.0  # times as far from the median as any ordinary number: a far one, in other rows
 CODES = (0.0, -1.0, -2.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
 CODE_GAP, CODE_ROWS = 0.5, 3  # spreads, and rows, of the smallest or largest number that is a code
 APART_ROWS, APART_GAP = 5, 3.0  # rows, and spreads to the rest, of a group of far numbers
@@ -238,13 +241,38 @@ def _stands_alone(value: float, n_rows: int, gap: float, spread: float, n: int) 
     return is_code(value) and is_few and gap > max(CODE_GAP * spread, 0)
 
 
+def find_limits(numbers: NDArray[np.float64]) -> tuple[float, float]:
+    """Return beyond which numbers others are far from all of these, which are increasing.
+
+    They are `REACH` times as far from the median as any, on the scale of `find_rest`.
+
+    >>> find_limits(np.arange(18.0, 81.0))
+    (-44.0, 142.0)
+    """
+    to_scale, back = _choose_ways(numbers)
+    ends = to_scale(numbers[[0, -1]])
+    middle = float(np.median(to_scale(numbers)))
+    with np.errstate(over="ignore"):
+        first, last = np.clip(back(middle + REACH * (ends - middle)), -1e300, 1e300).tolist()
+    return first, last
+
+
 def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers, or their logarithms (`arcsinh` below 0) if their quartiles are more even."""
-    if numbers[0] > 0:
-        return min((numbers, np.log(numbers)), key=_skewness)
-    sizes = np.abs(numbers[numbers != 0])
-    scale = float(np.median(sizes)) if len(sizes) else 1.0
-    return min((numbers, np.arcsinh(numbers / scale)), key=_skewness)
+    return _choose_ways(numbers)[0](numbers)
+
+
+def _choose_ways(numbers: NDArray[np.float64]) -> tuple[Way, Way]:
+    """Return a way to numbers, or to logarithms if their quartiles are more symmetric; and back.
+
+    Where some are zero or negative, `arcsinh` stands for the logarithm: incomes have long tails.
+    """
+    ways: tuple[Way, Way] = np.log, np.exp
+    if numbers[0] <= 0:
+        sizes = np.abs(numbers[numbers != 0])
+        scale = float(np.median(sizes)) if len(sizes) else 1.0
+        ways = lambda x: np.arcsinh(x / scale), lambda x: np.sinh(x) * scale
+    is_longer = _skewness(ways[0](numbers)) < _skewness(numbers)
+    return ways if is_longer else (np.asarray, np.asarray)
 
 
 def _spread_of(numbers: NDArray[np.float64]) -> float:

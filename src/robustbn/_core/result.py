@@ -252,8 +252,30 @@ class Calibration:
     n_rows: float  # rows that this is known from
     mixed: float  # its mean among rows of mixed columns
     # times that stretches of good rows vary as much as independent rows would: the measure, the
-    # tables of the nodes, all tables together; shape (d + 2,)
+    # tables of the nodes, all tables together, the frequencies of the nodes' states; shape
+    # (2 d + 2,). Files of releases that did not compare the last ones have (d + 2,).
     inflation: Vector
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number beyond which few numbers of the fit are."""
+
+    at: float
+    is_upper: bool
+    n_beyond: int
+    is_far: bool  # whether a number beyond it is far from all ordinary ones
+
+
+@dataclass(frozen=True)
+class UsualNumbers:
+    """Where the numbers of a node were in the fit."""
+
+    n_rows: int  # that this is known from
+    # low, high: the range of the ordinary numbers
+    low: float
+    high: float
+    limits: tuple[Limit, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -222,14 +222,21 @@ def look_first(
     seen: States,
     kernels: str | None = None,
     n_threads: int | None = None,
+    is_open: NDArray[np.bool_] | None = None,
 ) -> FirstLook:
-    """Return what errors bring to rows as they are; one sweep."""
-    model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
+    """Return what errors bring to rows as they are; one sweep.
+
+    is_open : which columns may be wrong; all by default; shape (d,).
+    """
+    is_open = np.ones(len(cards), bool) if is_open is None else is_open
+    rates = np.where(is_open, FIRST_RATE, LEAST_RATE)[None]
+    model = _smooth(_begin(cards, parents, seen, rates))
     truth = fill_holes(model, seen, 0, kernels, n_threads)
     swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
     contrast, odds = 0.0, _find_odds(model, seen, np.asarray(swept.wrong), None)
+    odds = [each if may_be else each[:0] for each, may_be in zip(odds, is_open, strict=True)]
     for j, (card, column) in enumerate(zip(cards, np.ascontiguousarray(seen.T), strict=True)):
-        shown = column[(column < card) & (card > 1)]
+        shown = column[(column < card) & (card > 1) & is_open[j]]
         usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
         contrast += _bring(FIRST_RATE, odds[j]) - _bring(FIRST_RATE, odds[j] * card * usual)
     return FirstLook(swept.gains, odds, contrast)

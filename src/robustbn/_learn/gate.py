@@ -58,9 +58,11 @@ class Batch:
     # evidence that there are such rows, beyond what is due to chance; 0 if none
     unlikely_nats: float
     # evidence in nats that each node's table is another, 0 where chance explains it; that of all
-    # tables together comes last. Shape (d + 1,)
+    # tables together; that each node's states have other frequencies, where they are compared.
+    # Shape (2 d + 1,)
     moved: Vector
-    effect: Vector  # nats a row by which it is another; shape (d + 1,)
+    effect: Vector  # nats a row by which it is another; shape (2 d + 1,)
+    counts: Vector  # of the new rows in each cell; shape (M,)
 
 
 def calibrate(layout: Layout, load: Load, codes: Codes, trust: RowVector) -> Calibration:
@@ -101,10 +103,10 @@ def _compare_parts(
 ) -> tuple[Vector, Vector]:
     """Return how much more the tables of stretches differ than chance, by how many numbers."""
     counts = load(layout, codes).count(trust)
-    differs, free = np.zeros((2, layout.n_nodes + 1))
+    differs, free = np.zeros((2, 2 * layout.n_nodes + 1))
     for part in parts:
         own = load(layout, codes[part]).count(trust[part])
-        total, n_free = _sum_differences(layout, np.maximum(counts - own, 0.0), own)
+        total, n_free = _sum_all(layout, np.maximum(counts - own, 0.0), own)
         differs, free = differs + 2 * total, free + n_free
     return differs / np.maximum(free, 1), free
 
@@ -142,12 +144,13 @@ def compare_batch(
     """
     layout = rows.layout
     unlikely, nats, inflation = 0.0, 0.0, np.ones(layout.n_nodes + 1)
+    new = rows.count()
     if known is not None and rows.n_rows:
         own = Layout(known.cards, known.families)
         unlikely, nats = _find_unlikely(_measure(own, known.counts, load(own, codes)), known)
         inflation = known.inflation[1:]
-    moved, effect = _compare_tables(layout, counts, rows.count(), inflation)
-    return Batch(rows.n_rows, unlikely, nats, moved, effect)
+    moved, effect = _compare_tables(layout, counts, new, inflation)
+    return Batch(rows.n_rows, unlikely, nats, moved, effect, new)
 
 
 def _find_unlikely(told: Vector, known: Calibration) -> tuple[float, float]:
@@ -182,14 +185,42 @@ def _log_odds_of(z: float) -> float:
 def _compare_tables(
     layout: Layout, known: Vector, new: Vector, inflation: Vector
 ) -> tuple[Vector, Vector]:
-    """Return the evidence that each table is another, and nats a row of the difference."""
-    total, n_free = _sum_differences(layout, known, new)
+    """Return the evidence that each table is another, and nats a row of the difference.
+
+    inflation : of the tables, and of the frequencies of states if these are compared.
+    """
+    total, n_free = _sum_all(layout, known, new)
+    n_free[len(inflation) :] = 0  # not compared
+    inflation = np.append(inflation, np.ones(len(total) - len(inflation)))
     scaled = 2 * total / inflation
     evidence = np.array([_tail(g, f) for g, f in zip(scaled, n_free, strict=True)])
     evidence = np.maximum(evidence - math.log(2 * len(total) / ALARM), 0.0)
     n_rows = max(float(new.sum()) / layout.n_nodes, 1.0)
     excess = np.maximum(total - inflation * n_free / 2, 0)
     return evidence, np.where(evidence > 0, excess / n_rows, 0.0)
+
+
+def _sum_all(layout: Layout, known: Vector, new: Vector) -> tuple[Vector, Vector]:
+    """Return how far tables, and the frequencies of states, differ, and by how many numbers.
+
+    A change is diluted over the configurations of the parents in a table, but not in the
+    frequencies. Those of nodes without parents are their tables, and not compared again.
+    """
+    alone = Layout(layout.cards, tuple((i,) for i in range(layout.n_nodes)))
+    has_parents = np.array([len(family) > 1 for family in layout.families])
+    tables = _sum_differences(layout, known, new)
+    states = _sum_differences(alone, count_states(layout, known), count_states(layout, new))
+    total, n_free = (
+        np.append(table, has_parents * state[:-1])
+        for table, state in zip(tables, states, strict=True)
+    )
+    return total, n_free
+
+
+def count_states(layout: Layout, counts: Vector) -> Vector:
+    """Return the rows with each state of each node, from those in each cell."""
+    tables = (layout.table_of(i, counts) for i in range(layout.n_nodes))
+    return np.concatenate([table.sum(axis=0) for table in tables])
 
 
 def _sum_differences(layout: Layout, known: Vector, new: Vector) -> tuple[Vector, Vector]:

@@ -129,12 +129,13 @@ def _find(
         return nothing
     which = _choose_rows(survey, trust, config.seed)
     cards, parents = layout.cards, tuple(family[:-1] for family in layout.families)
-    if len(which) < LEAST_ROWS or layout.n_nodes < 2:
+    is_open = _find_linked(parents)  # of the others, nothing tells what is right
+    if len(which) < LEAST_ROWS or not is_open.any():
         return nothing
     few, first = (take_evenly(which, n) for n in (FEW_ROWS, FIRST_ROWS))
     for looked_at in (few, first) if len(first) > len(few) else (first,):
         codes = take_rows(survey.codes, looked_at)
-        found = look_first(cards, parents, codes, config.kernels, config.n_threads)
+        found = look_first(cards, parents, codes, config.kernels, config.n_threads, is_open)
         # Errors that show any state must bring at least as much as those that show the usual ones.
         # A limit of -1.5 nats leaves less of counting's loss in real tables with 1 to 4 % of the
         # cells replaced (34.7 instead of 37.5 %), but clean ones lose five times as much.
@@ -143,13 +144,13 @@ def _find(
     # What is left of bad rows looks like wrong cells.
     if _leaves_out(trust) and not pays_at_first(found.gains, len(first)):
         return nothing
-    brief = _learn(survey, which, None, config, parents, FEW_ROWS, BRIEF)
+    brief = _learn(survey, which, None, config, parents, FEW_ROWS, BRIEF, is_open=is_open)
     by = _find_places(brief, survey, take_evenly(which, FEW_ROWS))
     if by is not None:
         brief = replace(brief, groups=by.parts[take_evenly(which, FEW_ROWS)])
-    if trust is None and not _are_independent(brief, FIRST_PAIRS):
+    if trust is None and not _are_independent(brief, FIRST_PAIRS, is_open):
         return nothing
-    learn = partial(_learn, survey, which, by, config)
+    learn = partial(_learn, survey, which, by, config, is_open=is_open)
     some = survey.codes[take_evenly(which, DRAFT_ROWS)]
     filled = fill_holes(brief.model, some, config.seed, config.kernels, config.n_threads)
     more = add_edges(cards, parents, filled)
@@ -158,12 +159,12 @@ def _find(
     learned = learn(more, DRAFT_ROWS, DRAFT)
     most = MOST_AT_PLACE[trust is not None]
     is_bad = by is not None and bool(learned.model.rates.mean(axis=1).max() > most)
-    if is_bad or (trust is None and not _are_independent(learned, PAIRS)):
+    if is_bad or (trust is None and not _are_independent(learned, PAIRS, is_open)):
         return nothing
     shown = (learned.seen < np.array(cards)).sum(axis=0)
     is_varied = learned.is_own & (learned.is_wrong.sum(axis=0) > MOST_OF_COLUMN * shown)
     if is_varied.any():
-        learn = partial(learn, is_open=~is_varied)
+        learn = partial(learn, is_open=is_open & ~is_varied)
         learned = learn(more, DRAFT_ROWS, DRAFT)
     learned = learn(more, LEARNED_FROM, FINAL, learned)
     return learned, by and replace(by, rates=learned.model.rates)
@@ -198,7 +199,14 @@ def _leaves_out(trust: RowVector | None) -> bool:
     return trust is not None and bool((trust < DOUBT).any())
 
 
-def _are_independent(learned: Learned, most: float) -> bool:
+def _find_linked(parents: Parents) -> NDArray[np.bool_]:
+    """Return which columns have a parent or a child; shape (d,)."""
+    is_linked = np.array([len(own) > 0 for own in parents], bool)
+    is_linked[[k for own in parents for k in own]] = True
+    return is_linked
+
+
+def _are_independent(learned: Learned, most: float, is_open: NDArray[np.bool_]) -> bool:
     """Return whether errors look as if each cell had one by itself."""
     # As many rows have two errors as there would be by chance in their groups, up to a share
     # `most`, and no column has most of them. Where bad rows are mixed in, half as many again or
@@ -210,7 +218,7 @@ def _are_independent(learned: Learned, most: float) -> bool:
         of_part = is_wrong[some].mean(axis=0)
         expected += len(is_wrong[some]) * float(of_part.sum() ** 2 - (of_part**2).sum())
     excess = float((per_row * (per_row - 1)).sum()) - expected
-    is_even = rates.max() < MOST_IN_COLUMN * rates.mean()
+    is_even = rates.max() < MOST_IN_COLUMN * rates[is_open].mean()
     return bool(abs(excess) < most * expected and expected > FEW_PAIRS and is_even)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,11 @@ def contrast_numbers(here: Numbers, elsewhere: Numbers) -> str:
 
 
 def contrast_labels(
-    here: NDArray[np.int64], elsewhere: NDArray[np.int64], labels: Sequence[Hashable]
+    here: NDArray[np.int64], elsewhere: NDArray[np.int64], labels: Sequence[str]
 ) -> str:
     """Return the label whose share is larger most at a place; empty if it is not by much.
 
-    >>> contrast_labels(np.array([30, 10]), np.array([20, 80]), ["a", "b"])
+    >>> contrast_labels(np.array([30, 10]), np.array([20, 80]), ["'a'", "'b'"])
     "75.0 % are 'a' there, 20.0 % elsewhere"
     """
     shares, usual = (some / max(some.sum(), 1) for some in (here, elsewhere))
@@ -51,7 +51,7 @@ def contrast_labels(
     if shares[most] - usual[most] < LEAST_SHARE:
         return ""
     return (
-        f"{percent(float(shares[most]))} are {labels[most]!r} there, "
+        f"{percent(float(shares[most]))} are {labels[most]} there, "
         f"{percent(float(usual[most]))} elsewhere"
     )
 

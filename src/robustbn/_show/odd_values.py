@@ -63,9 +63,12 @@ LEAST_WORDS = 2  # states that are words: a number is none of them
 LEAST_NUMBERS = 40  # of fewer, nothing is a code
 ALIKE = 0.85  # similarity of two labels, from which the rare one may be a mistyped other
 MOST_COMPARED = 60  # labels of a column, the most frequent, that others are compared with
+FITTED = "cut off", "mistyped"  # what happened to labels that are like others
+OWNED = 3.0  # times as many rows of another column have a label that belongs there
 BROKEN = "contains characters from a wrong encoding"
 _NO_DIGIT = re.compile(r"\D")
-_BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u00bf]")
+LOST = "\ufffd"  # stands for bytes that could not be read
+_BROKEN = re.compile(f"{LOST}|[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac")
 
 
 def find_unreadable(result: FitResult) -> Iterator[Finding]:
@@ -294,6 +297,8 @@ def find_scaled(result: FitResult) -> Iterator[Finding]:
         parts = saying.say_parts(result, each.parts)
         there = saying.choose_rows(parts) if parts else f"table.index[{rows}]"
         cause, how, back = _undo(each.scale, f"table.loc[{there}, {node!r}]")
+        if not each.parts and len(rows) <= saying.MOST_EXAMPLES < n:
+            back += f"  # for example: of about {n:,} rows, the surest"
         if each.parts:
             said = f"{saying.having(parts, 'Where ')}, the values of {as_text(node)} {how}."
         else:
@@ -484,21 +489,42 @@ def find_odd_labels(result: FitResult) -> Iterator[Finding]:
     judged, network = result.judged, result.network
     if judged is None or result.rows_hidden:
         return
+    counted = {
+        node: _count_labels(network.states[node], judged.drawn_codes[:, k])
+        for k, node in enumerate(network.nodes)
+    }
     for k, node in enumerate(network.nodes):
         states = network.states[node]
         if not all(isinstance(state, str) for state in states):
             continue
-        seen = np.bincount(judged.drawn_codes[:, k], minlength=len(states) + 1)[: len(states)]
-        labels = {str(s).strip(): int(n) for s, n in zip(states, seen, strict=True) if n}
+        labels = counted[node]
+        others = [each for other, each in counted.items() if other != node]
+        guesses = {
+            label: guess
+            for label, n in labels.items()
+            if (guess := _guess(label, n, labels))[1]
+            and not (guess[1] in FITTED and _belongs_elsewhere(label, n, others))
+        }
         found: dict[str, dict[str, str]] = {}
-        for label, n in labels.items():
-            taken_for, how = _guess(label, n, labels)
-            if how:
-                found.setdefault(how, {})[label] = taken_for
+        for label, (taken_for, how) in guesses.items():
+            while taken_for in guesses:  # to which the advice maps other labels, too
+                taken_for = guesses[taken_for][0]
+            found.setdefault(how, {})[label] = taken_for
         for how, guessed in found.items():
             codes = [c for c, state in enumerate(states) if str(state).strip() in guessed]
             rows = judged.drawn[np.isin(judged.drawn_codes[:, k], codes)]
             yield _tell_labels(result, node, how, {g: labels[g] for g in guessed}, guessed, rows)
+
+
+def _count_labels(states: Sequence[object], shown: NDArray[Any]) -> dict[str, int]:
+    """Return how many of some rows have each label; shown: the state of each row."""
+    seen = np.bincount(shown, minlength=len(states) + 1)[: len(states)]
+    return {str(s).strip(): int(n) for s, n in zip(states, seen, strict=True) if n}
+
+
+def _belongs_elsewhere(label: str, n: int, others: Sequence[dict[str, int]]) -> bool:
+    """Whether a label is one of another column, out of which it slipped."""
+    return any(each.get(label, 0) >= OWNED * n for each in others)
 
 
 def _tell_labels(
@@ -548,20 +574,25 @@ def _relabel(result: FitResult, node: str, taken_for: dict[str, str]) -> Remedy:
         repair = shlex.join(["robustbn", "repair", *words[2:4], "-o", "repaired.csv"])
         why = "If so, correct them by the rest of their rows, and look through the changes."
         return Remedy(why, f"{repair} --changes changes.csv", python)
-    pairs = ",".join(f"{label}={other}" for label, other in taken_for.items())
+    pairs = ",".join(f"{label}={other or 'STATE'}" for label, other in taken_for.items())
     command = f"{fit} --labels {shlex.quote(f'{node}:{pairs}')}"
     return Remedy("If so, map each to the correct label.", command, python)
 
 
 def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
     """Return which label another may stand for, and what happened to it; empty if nothing."""
-    if _BROKEN.search(label):
-        return "", BROKEN
+    if LOST in label:
+        pattern = re.compile(re.escape(label).replace(LOST, f"[^{LOST}]"))
+        fitting = [other for other in labels if pattern.fullmatch(other)]
+        return fitting[0] if len(fitting) == 1 else "", BROKEN
+    right = _decode_again(label)
+    if right != label or _BROKEN.search(label):
+        return right if right != label else "", BROKEN
     # Of labels that are as frequent, the first one is taken for the right one.
     others = {other: k for other, k in labels.items() if (k, label) > (n, other)}
-    for other in others:
-        if other.casefold() == label.casefold():
-            return other, "written in another case"
+    alike = [other for other in others if other.casefold() == label.casefold()]
+    if alike:  # the most frequent one, for all of them
+        return min(alike, key=lambda other: (-others[other], other)), "written in another case"
     digits = _NO_DIGIT.sub("", label)  # 'grade 2' is no mistyped 'grade 1'
     frequent = [
         other
@@ -571,8 +602,28 @@ def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
     for other in frequent:
         goes_on = other[len(label) : len(label) + 1]
         if len(label) >= SHORTEST_CUT and other.startswith(label) and goes_on.isalpha():
-            return other, "cut off"
+            return other, FITTED[0]
     import difflib  # seldom needed
 
     near = difflib.get_close_matches(label, frequent, 1, ALIKE)
-    return (near[0], "mistyped") if near and len(label) > SHORTEST_CUT else ("", "")
+    return (near[0], FITTED[1]) if near and len(label) > SHORTEST_CUT else ("", "")
+
+
+def _decode_again(label: str) -> str:
+    """Return a label whose UTF-8 was read as Windows-1252 or Latin-1 as it was; others as they are.
+
+    >>> _decode_again("\u00c3\u2030cole"), _decode_again("fin")
+    ('\u00c9cole', 'fin')
+    """
+    try:
+        again = b"".join(map(_as_bytes, label)).decode("utf-8")
+    except UnicodeError:
+        return label
+    return again if again == label else _decode_again(again)  # some were read so twice
+
+
+def _as_bytes(letter: str) -> bytes:
+    try:
+        return letter.encode("cp1252")
+    except UnicodeEncodeError:
+        return letter.encode("latin-1")

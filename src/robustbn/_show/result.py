@@ -30,6 +30,7 @@ from robustbn._core.result import (
     RobustFit,
     Round,
     Shift,
+    UsualNumbers,
     Vanishing,
 )
 from robustbn._core.trust import TRUST_EDGES, JudgedRows
@@ -102,6 +103,11 @@ class Deeper:
     @cached_property
     def calibration(self) -> Calibration | None:
         """How surprising good rows are; None if that is not known."""
+        return None
+
+    @cached_property
+    def numbers(self) -> dict[str, UsualNumbers] | None:
+        """Where the numbers of nodes were that are cut into intervals; None if not known."""
         return None
 
     @cached_property

@@ -112,12 +112,19 @@ def say_parts(result: FitResult, parts: Parts) -> Parts:
 
 
 def name_surest(result: FitResult, chances: NDArray[np.float64]) -> tuple[list[int], str]:
-    """Return the rows to which something was done most surely, and the same in words."""
-    if result.judged is None or result.rows_hidden:
+    """Return the rows to which something was done, and the surest of them in words.
+
+    If they are more than `MOST_NUMBERED`, or not all are known, the surest ones only.
+    """
+    judged = result.judged
+    if judged is None or result.rows_hidden:
         return [], ""
-    surest = np.argsort(-chances, kind="stable")[:MOST_EXAMPLES]
-    rows = np.sort(result.judged.drawn[surest]).tolist()
-    numbers = ", ".join(f"{row + LINE_OF_ROW * has_lines(result):,}" for row in rows)
+    surest = np.argsort(-chances, kind="stable")
+    first = np.sort(judged.drawn[surest[:MOST_EXAMPLES]]).tolist()
+    n = int(np.count_nonzero(chances > 1 / 2))
+    is_all = MOST_EXAMPLES < n <= MOST_NUMBERED and len(judged.drawn) == result.reading.n_read
+    rows = np.sort(judged.drawn[surest[:n]]).tolist() if is_all else first
+    numbers = ", ".join(f"{row + LINE_OF_ROW * has_lines(result):,}" for row in first)
     return rows, f", for example in {'lines' if has_lines(result) else 'rows'} {numbers}"
 
 

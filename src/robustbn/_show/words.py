@@ -17,6 +17,7 @@ from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit, Recorded, RepeatedRow, RobustFit, Vanishing
 from robustbn._core.row_model import Repeats
+from robustbn._tables.states import OTHER
 from robustbn.network import BayesianNetwork
 
 LEAST_GROUP = 0.005  # share of the rows: a smaller group is not named
@@ -49,6 +50,17 @@ def as_text(label: object) -> str:
     # U+FFFD takes the place of control characters, of those that change the direction of the text
     # after them, and of what is not a character.
     return _UNSHOWN.sub("\ufffd", str(label))
+
+
+def find_catch_all(network: BayesianNetwork, node: str) -> int | None:
+    """Return the state of a node that stands for all rare labels; None if there is none.
+
+    A label of the file's own, such as 'Others', is no such state.
+    """
+    how = network.reading.get(node)
+    if how is None or how.edges or how.period or how.others != OTHER:
+        return None
+    return network.states[node].index(OTHER)
 
 
 def clean_text(text: str) -> str:

@@ -29,7 +29,7 @@ from robustbn._core.origins import (
     RowNumbers,
 )
 from robustbn._core.protocols import Rows, Vector
-from robustbn._core.result import Calibration, RobustFit
+from robustbn._core.result import Calibration, RobustFit, UsualNumbers
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import (
@@ -62,12 +62,13 @@ from robustbn._learn.units import (
     has_one_step,
     name_unit,
 )
+from robustbn._learn.usual_numbers import find_usual
 from robustbn._rows.memory import load_codes, load_rows
 from robustbn._show.contrasts import contrast_labels, contrast_numbers, find_limit
 from robustbn._show.expert import ExpertView
 from robustbn._show.odd_values import read_number
 from robustbn._show.result import Deeper, FitResult, title_of
-from robustbn._show.words import percent
+from robustbn._show.words import find_catch_all, percent
 from robustbn._tables.coded import Reading
 from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
@@ -114,7 +115,11 @@ def build_result_of_file(
     groups: FoundGroups,
 ) -> FitResult:
     """Return the result of a fit from a file, which does not contain the rows."""
-    known = {"calibration": beside.good_rows, "doubt": beside.doubt}
+    known = {
+        "calibration": beside.good_rows,
+        "doubt": beside.doubt,
+        "numbers": beside.numbers,
+    }
     deeper = Deeper(_loader(fit, network), groups=groups, **known)
     return describe_result(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
@@ -228,6 +233,13 @@ class RowsAtHand(Deeper):
         codes, trust = judged.drawn_codes, judged.drawn_trust
         found = calibrate(self._network.layout, self._load_codes, codes, trust)
         return found if found.spread > 0 else None
+
+    @cached_property
+    def numbers(self) -> dict[str, UsualNumbers] | None:
+        """Where the numbers of nodes were that are cut into intervals, by an even sample."""
+        columns = _find_numbers(self._network, self._judged, self._aside.clues.numbers)
+        found = {self._network.nodes[i]: find_usual(each.values) for i, each in columns.items()}
+        return {node: usual for node, usual in found.items() if usual is not None}
 
     @cached_property
     def doubt(self) -> Vector | None:
@@ -502,7 +514,9 @@ def _name_states(
     near = dict.fromkeys(i for node in place.nodes for i in layout.families[node][::-1])
     labels = [node for node in near if node not in numbers]
     found = [find_stand_in(layout, codes, numbers, place, node) for node in labels]
-    best = max((each for each in found if each), key=lambda each: each.gain, default=None)
+    catch_all = {node: find_catch_all(network, network.nodes[node]) for node in labels}
+    named = [each for each in found if each and catch_all[each.node] not in sum(each.pairs, ())]
+    best = max(named, key=lambda each: each.gain, default=None)
     if best is not None:
         yield best.node, *_say_stand_in(best, network.states[network.nodes[best.node]])
     is_inside = np.zeros(len(codes), bool)
@@ -514,8 +528,8 @@ def _name_states(
         )
         state = find_one_state(here, there)
         if state is not None:
-            value = network.states[network.nodes[node]][state]
-            yield node, "one value", f"nearly all are {value!r} there"
+            what = _name_labels(network, network.nodes[node])[state]
+            yield node, "one value", f"nearly all are {what} there"
 
 
 def _contrast(
@@ -533,11 +547,18 @@ def _contrast(
             here, there = (
                 np.bincount(some, minlength=card + 1)[:card] for some in (inside, others)
             )
-            text = contrast_labels(here, there, network.states[name])
+            text = contrast_labels(here, there, _name_labels(network, name))
         if not text and (parents := network.parents[name]):
             text = f"it depends on {' and '.join(parents[:2])} in another way there"
         if text:
             yield node, text
+
+
+def _name_labels(network: BayesianNetwork, name: str) -> list[str]:
+    """Return what to call the states of a node."""
+    catch_all = find_catch_all(network, name)
+    labels = network.states[name]
+    return ["rare labels" if k == catch_all else repr(label) for k, label in enumerate(labels)]
 
 
 def _say_stand_in(found: StandIn, labels: Sequence[Hashable]) -> tuple[str, str]:

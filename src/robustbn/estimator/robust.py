@@ -377,10 +377,11 @@ class RobustEstimator(ShownEstimator):
     def check(self, X: Any) -> list[Finding]:
         """Return how new rows differ from the good rows of the fit, the most serious finding first.
 
-        Rows may be less likely than good rows are, tables may have moved, values may be missing
-        more often, or values may not be states. A batch of good rows has no finding in 99 of 100
-        cases, whatever its size. The findings are "new rows differ", "rows", "missing values" and
-        "unreadable values".
+        Rows may be less likely than good rows are, tables or the frequencies of states may have
+        moved, numbers may be out of range, values may be missing more often, or values may not be
+        states. A batch of good rows has no finding in 99 of 100 cases, whatever its size. The
+        findings are "new rows differ", "rows", "wrong cells", "missing values" and "unreadable
+        values".
         """
         from robustbn.estimator.checking import check_table
 
@@ -435,7 +436,8 @@ class RobustEstimator(ShownEstimator):
 
         result = self.result_
         plain, found = result.plain_network.probabilities, result.deeper.groups
-        return describe_fit(result.learned, plain, found, result.calibration, result.doubt)
+        known = result.calibration, result.doubt, result.deeper.numbers
+        return describe_fit(result.learned, plain, found, *known)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]
