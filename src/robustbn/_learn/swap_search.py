@@ -95,8 +95,9 @@ def find_swaps(
     for _ in range(MOST_PLACES):
         differences, n_found = compare(codes, columns), len(found)
         for place in [*differences]:
-            likely = np.argsort(-odds[:, np.isin(few, place.rows)].sum(axis=1))[:MOST_WEIGHED]
-            some = [pairs[k] for k in likely.tolist()]
+            told = odds[:, np.isin(few, place.rows)].sum(axis=1)
+            likely = [k for k in np.argsort(-told)[:MOST_WEIGHED].tolist() if told[k] > 0]
+            some = [pairs[k] for k in likely]
             at_place = find_swap_at(layout, codes, columns, some, place, len(pairs))
             if at_place is not None:
                 rows = np.flatnonzero(at_place.chances)
