@@ -55,18 +55,20 @@ def find_exceptions(hours: Hours) -> Exceptions | None:
     late, early = hours[n // 2 :], hours[: n // 2]
     is_up = np.median(late) >= np.median(early)
     times = hours if is_up else -hours
-    counts = np.unique(times, return_counts=True)[1]
-    most = MOST_EXCEPTIONS * (n - counts.max())
     n_steps_back = int(np.count_nonzero(np.diff(times) < 0))  # each needs an exception beside it
-    if len(counts) < LEAST_TIMES or not 0 < n_steps_back <= 2 * most:
+    if not 0 < n_steps_back <= 2 * MOST_EXCEPTIONS * n:
+        return None
+    counts = np.unique(times, return_counts=True)[1]
+    n_other = n - int(counts.max())  # rows without the most frequent date
+    if len(counts) < LEAST_TIMES:
         return None
     low, high = _find_bounds(times)
     rows = np.flatnonzero((times < low) | (times > high))
-    if not 0 < len(rows) <= most:
+    if not 0 < len(rows) <= MOST_EXCEPTIONS * n_other:
         return None
     low, high = low[rows], high[rows]
     n_alone = 1 + int(np.count_nonzero((np.diff(rows) > 1) | (np.diff(times[rows]) < 0)))
-    is_odd = len(rows) <= FEW_EXCEPTIONS * (n - counts.max()) and len(rows) <= ALONE * n_alone
+    is_odd = len(rows) <= FEW_EXCEPTIONS * n_other and len(rows) <= ALONE * n_alone
     if not is_up:
         low, high = -high, -low
     kind, n_mended = _explain(hours[rows], low, high)
