@@ -353,3 +353,18 @@ def test_a_page_of_a_network_that_was_drawn_says_nothing_of_a_draft(desk):
     (desk / "edges.csv").write_text("rank,skill\nskill,pay\n")
     call("fit", "edges.csv", "rows.csv", "--report", "page.html")
     assert 'id="draft"' not in (desk / "page.html").read_text(encoding="utf-8")
+
+
+def test_rows_that_a_draft_does_not_use_are_not_said_to_be_left_out_of_the_fit(desk):
+    """A fit that follows counts them as it judges them."""
+    frame = pd.read_csv("rows.csv")
+    frame = pd.concat([frame, pd.concat([frame[["rank", "skill", "pay"]].iloc[:1]] * 60)])
+    for column in ("rank", "skill", "pay"):
+        some = frame[column].iloc[:400].sample(frac=1, random_state=1).to_numpy()
+        frame.iloc[:400, frame.columns.get_loc(column)] = some
+    frame.to_csv("rows.csv", index=False)
+    n = robustbn.draft(frame).n_rows_left_out
+    assert n
+    said = " ".join(call("draft", "rows.csv").output.split())
+    assert f"{n:,} not used for the draft: no edges explain them" in said
+    assert "rows left out" not in said

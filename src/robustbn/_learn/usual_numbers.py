@@ -53,7 +53,7 @@ def find_unusual(
     n_nodes : whose numbers are compared.
     """
     numbers = values[np.isfinite(values)]
-    pays = math.log(ALARM / (2 * n_nodes * len(usual.limits)))
+    pays = math.log(ALARM / (2 * n_nodes * max(len(usual.limits), 1)))
     for is_upper in (False, True):
         best: tuple[Limit, int, float] | None = None
         for limit in (each for each in usual.limits if each.is_upper == is_upper):
