@@ -190,7 +190,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         parts = saying.find_parts(result, rows)
         values_shown = ", ".join(f"{value:g}" for value in common)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
-        codes = [] if is_measured else [int(value) for value in shown if is_code(value)]
+        codes = [int(value) for value in shown if is_code(value)]
         cause, like = ("far values", LIKE_NEAR) if is_measured else _explain_far(values[order])
         seen = dict(zip(*(each.tolist() for each in (shown, times)), strict=True))
         owner = "" if like else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
@@ -206,7 +206,9 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             n,
             n,
             cause=FROM_OTHER if owner else cause,
-            advice=_mend(result, node, rows, [] if owner or cause == SIGN else codes),
+            advice=_nothing_to_do(result)
+            if is_measured
+            else _mend(result, node, rows, [] if owner or cause == SIGN else codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 
@@ -370,12 +372,12 @@ def find_codes(result: FitResult) -> Iterator[Finding]:
         parts = saying.find_parts(result, rows)
         n = round(len(rows) * result.reading.n_read / n_seen)
         shown, first = map(as_text, codes), int(rows[0])
-        what, why = ("may stand for", f": {LIKE_ALL}") if told else ("people write for", "")
+        why = f": {LIKE_ALL}" if told else ""
         yield Finding(
             Kind.WRONG_CELLS,
             WARNING,
             f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} "
-            f"{' or '.join(shown)}, which {what} a missing value, first "
+            f"{' or '.join(shown)}, which people write for a missing value, first "
             f"{saying.say_span(result, first, first)}{why}.{saying.having(parts, ' They')}",
             0.8,
             (node,),
