@@ -159,4 +159,21 @@ TABLES = (
         "abpoor abnomore,abdefect abrape,abhlth abrape,abdefect abhlth,year age,partyid absingle",
         "age", "race",
     ),
+    RawTable(
+        "COUNT/rwm5yr",
+        "age outwork,female outwork,edlevel educ,educ hhninc,outwork hhninc,age married,"
+        "married kids,age kids,age docvis,docvis hospvis,female self,educ self",
+        "hhninc", "edlevel",
+    ),
+    RawTable(
+        "plyr/baseball",
+        "year lg,g ab,ab h,h r,h X2b,h hr,hr rbi,ab rbi,ab so,ab bb,year so,r sb",
+        "ab", "lg",
+    ),
+    RawTable(
+        "carData/GSSvocab",
+        "age ageGroup,educ educGroup,educ vocab,age vocab,nativeBorn vocab,gender educ,year age,"
+        "year educ",
+        "age", "educGroup",
+    ),
 )  # fmt: skip

@@ -31,8 +31,8 @@ from benchmarks.verdict import with_interval
 Lines = Sequence[dict[str, Any]]
 
 SIZES, LARGE = (0.005, 0.01, 0.05, 0.2), 0.05
-FEW_SIZES = (0.01, LARGE)  # of the short form
-PEER_TABLES = 3  # other ways look at every third table, but in the full form
+FEW_SIZES = (0.01, LARGE)  # of the short form, in every second table; only the larger in others
+PEER_TABLES = 4  # other ways look at every fourth table, but in the full form
 SIX = ("shift", "defaults", "wrong category", "units", "twice", "swapped")  # asked for at first
 NOTE = (
     "Each mistake is planted at several sizes (share of the rows) into raw tables that nothing was "
@@ -98,8 +98,9 @@ def defaults(
     columns = table.nodes[: max(3, len(table.nodes) // 2)]
     for column in columns:
         frame.loc[rows, column] = frame[column].mode()[0]
-    names = (("rows", "default"), ("rows", "stuck"), ("column differs", "one value"))
-    return Planted(frame, tuple(columns), PLACE, (*names, ("repeated rows", "copies")))
+    names = (("rows", "default"), ("rows", "stuck"), ("repeated rows", "copies"))
+    there = (("column differs", "default"), ("column differs", "one value"))
+    return Planted(frame, tuple(columns), PLACE, (*names, *there))
 
 
 def wrong_category(
@@ -318,6 +319,29 @@ def misaligned(
     return Planted(frame, (table.unit,), ("line", "row number", "day"), names)
 
 
+def dates_exchanged(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Exchange day and month at one site where a spreadsheet takes both for a month."""
+    rows, days = slice_of(frame, share), frame["day"].to_numpy(object)
+    rows = [row for row in rows if int(days[row][8:]) < 13]
+    days[rows] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in days[rows]]
+    frame["day"] = days
+    return Planted(frame, ("day",), ("site",), (("wrong cells", "day and month"),))
+
+
+def last_year(
+    table: RawTable, frame: pd.DataFrame, share: float, rng: np.random.Generator
+) -> Planted:
+    """Write the year of the year before in some rows of January; in all if there are no more."""
+    days = frame["day"].to_numpy(object)
+    january = np.array([row for row, day in enumerate(days) if day[5:7] == "01"])
+    rows = rng.permutation(january)[: max(int(share * len(frame)), 5)]
+    days[rows] = [f"{int(day[:4]) - 1}{day[4:]}" for day in days[rows]]
+    frame["day"] = days
+    return Planted(frame, ("day",), (), (("wrong cells", "year"),))
+
+
 MISTAKES: dict[str, Plant] = {
     "shift": shift,
     "defaults": defaults,
@@ -340,6 +364,8 @@ MISTAKES: dict[str, Plant] = {
     "mixed units": mixed_units,
     "reversed labels": reversed_labels,
     "misaligned": misaligned,
+    "dates exchanged": dates_exchanged,
+    "last year": last_year,
 }
 
 
@@ -366,12 +392,9 @@ def look_at(
 
 def judge(planted: Planted, found: Sequence[Any], clean: Sequence[Any]) -> dict[str, Any]:
     """Return whether a mistake was found, at a right column or place, and by its name."""
-    known = {(each.kind, each.columns, tuple(each.where)) for each in clean}
-    new = [
-        each
-        for each in found
-        if each.severity != "note" and (each.kind, each.columns, tuple(each.where)) not in known
-    ]
+    told, before = ([each for each in some if each.severity != "note"] for some in (found, clean))
+    known = {(each.kind, each.columns, tuple(each.where)) for each in before}
+    new = [each for each in told if (each.kind, each.columns, tuple(each.where)) not in known]
     right = [
         each
         for each in new
@@ -444,10 +467,14 @@ def run(settings: Settings, notebook: Path = NOTEBOOK) -> Report:
     names = [table.name for table in TABLES if not table.is_chosen_on]
     names = names[:1] if settings.quick else names
     mistakes = tuple(MISTAKES)[: 2 if settings.quick else None]
-    sizes = (LARGE,) if settings.quick else SIZES if settings.full else FEW_SIZES
     ways = (OWN, *PEERS, DRAFT) if settings.full else (OWN, *PEERS)
     cells = [
-        TableCell(name, mistakes, sizes, ways if settings.full or not k % PEER_TABLES else (OWN,))
+        TableCell(
+            name,
+            mistakes,
+            SIZES if settings.full else (LARGE,) if settings.quick or k % 2 else FEW_SIZES,
+            ways if settings.full or not k % PEER_TABLES else (OWN,),
+        )
         for k, name in enumerate(names)
     ]
     files = ("mistakes", "mistake_peers", "mistake_tables")

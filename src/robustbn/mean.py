@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from robustbn._core.calls import naming_the_nearest
 from robustbn._core.config import is_number
 from robustbn._core.protocols import Vector, Vectors
-from robustbn._core.result import MeanResult, Oracle, OracleResult
+from robustbn._core.result import MeanResult
 from robustbn._means import NEED_SHARE, ORACLES
 from robustbn._means.matrix import LARGEST, DenseVectors, SparseVectors, as_vectors, find_lifts
 from robustbn.exceptions import DataError, SettingError
@@ -120,7 +120,11 @@ def robust_mean(
     if eps is not None:
         found = oracle(vectors, eps, random_state=random_state)
     elif method == "descent":
-        found = _smallest_clean(oracle, vectors, max_contamination, random_state)
+        # the smallest contamination on a grid that leaves clean rows
+        for share in [*(each for each in GRID if each < max_contamination), max_contamination]:
+            found = oracle(vectors, share, random_state=random_state)
+            if found.converged:
+                break
     else:
         found = oracle(vectors, max_contamination / 2.0, random_state=random_state)
     return MeanResult(
@@ -131,18 +135,6 @@ def robust_mean(
         found.status,
         found.history,
     )
-
-
-def _smallest_clean(
-    oracle: Oracle, vectors: Vectors, max_contamination: float, random_state: Any
-) -> OracleResult:
-    """Return the run with the smallest contamination on a grid that leaves clean rows."""
-    grid = [eps for eps in GRID if eps < max_contamination] + [max_contamination]
-    for eps in grid:
-        found = oracle(vectors, eps, random_state=random_state)
-        if found.converged:
-            break
-    return found
 
 
 def _check_contamination(
@@ -193,18 +185,13 @@ def _find_scales(
         spreads = np.ldexp(_check_spreads(vectors, scale), lifts)
     spreads = np.where(spreads > 0, spreads, 1.0)
     if isinstance(vectors, DenseVectors | SparseVectors):
-        _require_comparable(vectors.column_sizes(), spreads)
+        wrong = np.flatnonzero(vectors.column_sizes() / LARGEST > spreads)
+        if len(wrong):  # they could not be squared
+            raise DataError(
+                f"X, column {wrong[0]}: some numbers are more than {LARGEST:g} times the spread of "
+                "the column, which is too far to compare. Clip or drop implausible numbers."
+            )
     return 1.0 / spreads, False
-
-
-def _require_comparable(sizes: Vector, spreads: Vector) -> None:
-    """Refuse numbers that would be too large to be squared in units of their column's spread."""
-    wrong = np.flatnonzero(sizes / LARGEST > spreads)
-    if len(wrong):
-        raise DataError(
-            f"X, column {wrong[0]}: some numbers are more than {LARGEST:g} times the spread of "
-            "the column, which is too far to compare. Clip or drop implausible numbers."
-        )
 
 
 def _check_spreads(vectors: Vectors, scale: ArrayLike) -> Vector:

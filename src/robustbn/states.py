@@ -250,10 +250,7 @@ def _find(
     *,
     is_strict: bool,
 ) -> tuple[dict[str, ColumnStates], int, dict[str, str]]:
-    """Return what was decided for some nodes, whose columns are given, and the number of rows.
-
-    And why columns were left out, which are errors if `is_strict`.
-    """
+    """Return what was decided for some nodes, the number of rows, and why columns were left out."""
     n_rows, decided, left_out = 0, dict[str, ColumnStates](), dict[str, str]()
     if not places:
         return decided, n_rows, left_out

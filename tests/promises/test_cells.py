@@ -483,3 +483,15 @@ def test_a_column_of_which_more_than_a_tenth_would_be_wrong_is_a_note(placed, mo
     monkeypatch.setattr(findings, "rate_columns", lambda _: listed | {"rate": rates})
     again = [f.columns[0] for f in findings.find_cells(placed.result_) if f.severity == "warning"]
     assert again == told[1:]
+
+
+def test_no_value_of_a_node_without_edges_is_said_to_be_wrong(rows, dirty):
+    """Nothing tells what is right, though edges that are added for judging may."""
+    noise = np.random.default_rng(0).integers(0, 100, len(rows)) ** 2 // 100
+    table = np.column_stack([dirty, noise, dirty[:, 0]]).astype(dirty.dtype)
+    states = {**ALARM.states, "caseid": tuple(range(100)), "again": ALARM.states[ALARM.nodes[0]]}
+    network = robustbn.BayesianNetwork({**ALARM.parents, "caseid": [], "again": []}, states)
+    found = robustbn.RobustEstimator(network, cells="find", random_state=0).fit(table)
+    columns = set(found.cells_["column"])
+    assert columns <= set(ALARM.nodes)
+    assert len(columns) > 20

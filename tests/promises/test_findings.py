@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from types import SimpleNamespace
 
@@ -201,6 +202,38 @@ def test_days_and_months_that_are_exchanged_are_told_by_name_and_place(tmp_path)
     assert (found.kind, found.cause) == ("unreadable values", "day and month exchanged")
     assert "Day and month appear to be exchanged" in found.sentence
     assert found.where["site"] == "north"
+
+
+def test_days_and_months_that_are_exchanged_into_other_dates_are_told_by_their_order(tmp_path):
+    frame = clean_table()
+    is_bad = (frame["site"] == "north") & (frame["day"].str[8:].astype(int) < 13)
+    frame.loc[is_bad, "day"] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in frame.loc[is_bad, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("wrong cells", "day and month exchanged")
+    assert "are out of the order of the rows" in found.sentence
+    assert "Day and month appear to be exchanged: put back, " in found.sentence
+    assert dict(found.where) == {"site": "north"}
+    assert found.columns == ("day",)
+
+
+def test_exchanged_dates_that_are_none_and_those_out_of_order_are_one_finding(tmp_path):
+    frame = clean_table()
+    is_bad = frame["site"] == "north"
+    frame.loc[is_bad, "day"] = [f"{d[:5]}{d[8:]}-{d[5:7]}" for d in frame.loc[is_bad, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause) == ("unreadable values", "day and month exchanged")
+    assert found.n_rows > 0.9 * is_bad.sum()
+    assert "are not a date, or out of the order of the rows" in found.sentence
+    assert dict(found.where) == {"site": "north"}
+
+
+def test_the_year_before_in_january_is_told_as_a_wrong_year(tmp_path):
+    frame = clean_table()
+    some = np.flatnonzero(frame["day"].str.startswith("2024-01"))[::4]
+    frame.loc[some, "day"] = [f"2023{d[4:]}" for d in frame.loc[some, "day"]]
+    (found,) = serious(look_at(frame, tmp_path))
+    assert (found.kind, found.cause, found.n_rows) == ("wrong cells", "wrong year", len(some))
+    assert f"with the year before or after, {len(some)} of them are in order" in found.sentence
 
 
 def test_only_a_code_is_to_be_declared_missing(tmp_path):
@@ -461,6 +494,25 @@ def test_a_block_with_other_ids_and_some_changes_is_still_told(tmp_path):
     assert not [f for f in found if f.kind == "repeated ids"]
 
 
+def test_cases_entered_twice_are_told_by_site_and_day_where_the_network_has_few_kinds_of_rows(
+    tmp_path,
+):
+    """The columns beside the network tell copies from rows that are alike by chance."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, 6, N) for name in ("a", "b", "c", "d")})
+    frame["e"] = (frame["a"] + rng.integers(0, 2, N)) % 6
+    frame["site"] = rng.choice(["north", "south", "east", "west", "harbour"], N)
+    frame["day"] = clean_table()["day"]
+    frame = pd.concat([frame, frame.sample(400, random_state=0)], ignore_index=True)
+    frame = frame.sample(frac=1, random_state=0)
+    edges = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "e")]
+    (found,) = serious(look_at(frame, tmp_path, edges))
+    assert (found.kind, found.cause) == ("repeated rows", "copies")
+    assert "the same in all 5 columns of the network and in site and day" in found.sentence
+    assert "'site', 'day'" in found.advice.python
+    assert not serious(look_at(frame.drop(columns=["site", "day"]), tmp_path, edges))
+
+
 @pytest.mark.parametrize("place", ["memory", "stream"])
 def test_cases_that_were_entered_twice_with_other_ids_are_told_wherever_they_stand(tmp_path, place):
     frame, rng = clean_table(), np.random.default_rng(0)
@@ -593,7 +645,8 @@ def test_dates_in_another_form_at_one_site_are_told_whatever_the_form_of_the_oth
     frame["day"] = days.dt.strftime(form)
     frame.loc[rows, "day"] = days[rows].dt.strftime(other)
     (found,) = serious(look_at(frame, tmp_path))
-    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), "no date")
+    cause = "no date" if form in ("%Y-%m-%d", "%d.%m.%Y") else "day and month exchanged"
+    assert (found.kind, found.columns, found.cause) == ("unreadable values", ("day",), cause)
     assert found.where["site"] == "north"
 
 
@@ -752,3 +805,88 @@ def test_a_sensor_that_drifts_in_the_last_rows_is_told():
     found = robustbn.fit([("load", "heat")], frame, random_state=0).findings_
     differing = [f for f in found if f.kind == "column differs" and "heat" in f.columns]
     assert any("row number" in f.where for f in differing)
+
+
+def relabelled(frame, finding, tmp_path):
+    """The findings of unreadable values once the labels are mapped as a finding says."""
+    labels = ast.literal_eval(finding.advice.python.partition("labels=")[2].removesuffix(")"))
+    found = look_at(frame, tmp_path, labels=labels).findings_
+    return [each for each in found if each.kind == "unreadable values"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "right"),
+    [("hypothÃ¨que", "hypothèque"), ("Ã‰cole", "École"), ("dÃƒÂ©cÃƒÂ¨s", "décès"),
+     ("hypoth\ufffdque", "hypothèque")],
+)  # fmt: skip
+def test_a_label_from_a_wrong_encoding_is_mapped_to_the_one_it_was(tmp_path, broken, right):
+    frame = clean_table()
+    frame["sex"] = frame["sex"].replace("female", right)
+    frame.loc[np.flatnonzero(frame["sex"] == right)[:30], "sex"] = broken
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert f"{broken.strip()}={right.strip()}" in told.advice.command
+    assert not relabelled(frame, told, tmp_path)
+
+
+def test_a_label_from_a_wrong_encoding_is_mapped_though_no_other_row_has_it(tmp_path):
+    frame = clean_table()
+    frame["sex"] = frame["sex"].replace("female", "fÃ©minin")
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert "fÃ©minin=féminin" in told.advice.command
+    assert not relabelled(frame, told, tmp_path)
+
+
+def test_labels_in_several_cases_are_all_mapped_to_the_most_frequent_one(tmp_path):
+    frame = clean_table()
+    frame["sex"] = frame["sex"].replace("female", "lycée")
+    rows = np.flatnonzero(frame["sex"] == "lycée")
+    frame.loc[rows[:60], "sex"] = "Lycée"
+    frame.loc[rows[60:90], "sex"] = "LYCÉE"
+    (told,) = [f for f in look_at(frame, tmp_path).findings_ if f.kind == "unreadable values"]
+    assert "'sex:Lycée=lycée,LYCÉE=lycée'" in told.advice.command
+    assert not relabelled(frame, told, tmp_path)
+
+
+def test_a_frequent_label_of_another_column_is_not_mistyped(tmp_path):
+    frame = clean_table()
+    frame["risk"] = frame["risk"].map({"high": "did not ride", "low": "rode"})
+    frame["sex"] = frame["sex"].map({"female": "did not drive", "male": "drove"})
+    frame.loc[7, "risk"] = "did not drive"
+    assert not [f for f in look_at(frame, tmp_path).findings_ if f.cause == "mistyped"]
+    frame.loc[7, "risk"] = "did not rlde"
+    assert [f for f in look_at(frame, tmp_path).findings_ if f.cause == "mistyped"]
+
+
+def test_rare_labels_are_not_told_as_if_they_were_a_label(tmp_path):
+    """A hundred labels of a few rows each are one state, 'other', which the file has not."""
+    frame, rng = clean_table(), np.random.default_rng(5)
+    frame["risk"] = rng.choice([f"kind {k}" for k in range(20)], N)
+    rows = np.flatnonzero(frame["site"] == "north")
+    frame.loc[rows, "risk"] = [f"{a} and {b}" for a, b in rng.integers(0, 99, (len(rows), 2))]
+    fit = look_at(frame, tmp_path, most_states=12)
+    told = [each for each in fit.findings_ if each.cause == "one value"]
+    assert "nearly all are rare labels there" in told[0].sentence
+    assert not [each for each in fit.findings_ if "'other'" in each.sentence]
+
+
+def test_all_rows_of_scaled_numbers_are_named_or_are_said_to_be_examples(tmp_path):
+    rng = np.random.default_rng(0)
+    size = rng.normal(100, 20, N).round(1)
+    frame = pd.DataFrame({"size": size, "weight": (2 * size + rng.normal(0, 2, N)).round(1)})
+    for n in (100, 400):
+        spoiled = frame.copy()
+        rows = rng.choice(N, n, replace=False)
+        spoiled.loc[rows, "weight"] = (spoiled.loc[rows, "weight"] / 2.2046).round(1)
+        (told,) = [
+            each
+            for each in look_at(spoiled, tmp_path, edges=[("size", "weight")]).findings_
+            if each.cause == "unit"
+        ]
+        named = ast.literal_eval(told.advice.python.partition("index[")[2].partition("]")[0] + "]")
+        assert "for example in lines" in told.sentence
+        if n == 100:
+            assert len(set(named) & set(rows.tolist())) >= 90
+            assert "#" not in told.advice.python
+        else:
+            assert len(named) == 3
+            assert "# for example: of about " in told.advice.python

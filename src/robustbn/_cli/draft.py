@@ -209,7 +209,7 @@ def _show_draft(console: Console, facts: Any) -> None:
             "table": f"{facts['table']}: {count(drafted['rows'], 'row')}",
             "draft": f"{count(len(drafted['nodes']), 'node')}, "
             f"{count(len(drafted['edges']), 'edge')}. {drafted['caution']}",
-            "rows left out": f"{n_out:,} that no edges explain" if n_out else None,
+            "rows": f"{n_out:,} not used for the draft: no edges explain them" if n_out else None,
             "columns left out": "\n".join(f"{n} {why}" for n, why in left_out.items()) or None,
             "without an edge": arguments.some(drafted["columns_alone"]) or None,
         },
@@ -222,15 +222,12 @@ def _show(console: Console, facts: Any) -> None:
     _show_draft(console, facts)
     console.print()
     for each in drafted["edges"][:MOST_SHOWN]:
-        console.print(plain(_say_edge(each)))
+        edge = f"{each['parent']} -> {each['child']}"
+        told = f"{each['gain']:>10,.0f} nats  found in {each['returns']:.0%}"
+        console.print(plain(f"{edge:<40}  {told}"))
     if len(drafted["edges"]) > MOST_SHOWN:
         console.print(f"and {count(len(drafted['edges']) - MOST_SHOWN, 'more edge')}")
     look_first = {"review first": "\n".join(drafted["look_first"])}
     if drafted["look_first"] or facts["files"]:
         console.print()
     print_facts(console, look_first, facts["files"])
-
-
-def _say_edge(each: Mapping[str, Any]) -> str:
-    said = f"{each['parent']} -> {each['child']}"
-    return f"{said:<40}  {each['gain']:>10,.0f} nats  found in {each['returns']:.0%}"

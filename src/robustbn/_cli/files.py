@@ -247,7 +247,9 @@ def _write_text(
         pa.field(f.name, f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in schema
     ]
     flat = pa.schema(fields)
-    header, is_raw = io.StringIO(), wants_raw()
+    context = click.get_current_context(silent=True)
+    is_raw = context is not None and bool(context.meta.get(RAW))
+    header = io.StringIO()
     names = schema.names if is_raw else [guard_cell(name) for name in schema.names]
     csv.writer(header, delimiter=sep, lineterminator="\n").writerow(names)
     options = pv.WriteOptions(delimiter=sep, quoting_style=quotes, include_header=False)
@@ -293,8 +295,3 @@ def raw_option(function: Any) -> Any:
         help="Write cells that begin with = + - @ to CSV unchanged, although a spreadsheet may "
         "run them as formulas.",
     )(function)
-
-
-def wants_raw() -> bool:
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(RAW))

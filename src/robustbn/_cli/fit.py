@@ -33,7 +33,7 @@ from robustbn._cli.options import (
     setting_options,
 )
 from robustbn._cli.screen import STATISTICS, Screen, Steps, fails_over, say_error, screen_options
-from robustbn._cli.states import describe_columns, find_states, lacks_states
+from robustbn._cli.states import describe_column, find_states, lacks_states
 from robustbn._core.config import RobustConfig, Streaming
 from robustbn._core.file_names import name_of, plain_path
 from robustbn._core.numbers import count
@@ -325,7 +325,8 @@ def run_job(job: Job, steps: Steps) -> dict[str, Any]:
             title=_title(job, fit), command=job.command_line or None, rows=not options["no_rows"]
         )
         facts = fit_facts(result, name_of(job.network_path), name_of(job.table_path))
-        facts["states"] = [] if job.found is None else describe_columns(job.found)
+        columns = () if job.found is None else job.found.columns
+        facts["states"] = [describe_column(column) for column in columns]
         facts["ask"] = rows_to_ask(result, options["ask"])
         is_idle = options["ask"] is not None and not facts["ask"]
         facts["nothing_to_ask"] = NOTHING_TO_ASK if is_idle else ""
@@ -413,6 +414,8 @@ def _write(job: Job, fit: RobustEstimator, result: FitResult, facts: Any, steps:
         "ask", lambda path: write_columns(question_columns(result, job.options["ask"]), path)
     )
     outputs.write("clean", lambda path: fit_files.write_clean(job, fit.row_weights_, path))
+    if job.options["no_rows"]:
+        fit.result_.deeper.numbers = None
     outputs.write("model", fit.save)
     outputs.write("cpts", lambda path: fit_files.write_cpts(result, path))
     outputs.write(

@@ -294,8 +294,6 @@ def _write(path: Path, texts: Sequence[str], encoding: str) -> None:
 def replace_values(record: str, sep: str, changed: Mapping[int, str]) -> str:
     """Return a record with some of its values replaced, and all else as it was.
 
-    Examples
-    --------
     >>> replace_values('1,"a, b", c', ",", {1: "x,y"})
     '1,"x,y", c'
     """

@@ -71,8 +71,8 @@ def score_command(
 
     With a model (from `fit --model`), it gives the trust in each row (from 0 to 1), whether the row
     is suspicious (below 0.5), and why. It also reports how the rows as a whole differ from the good
-    rows of the fit: less likely rows, changed tables, more missing values, unknown values. The
-    table is read with the options of the fit, unless others are given.
+    rows of the fit: less likely rows, changed tables, numbers out of range, more missing values,
+    unknown values. The table is read with the options of the fit, unless others are given.
 
     With a network that has tables, it gives the log-likelihood of each row. This is not trust: a
     rare row may be correct, and a likely one may be a copy.

@@ -246,10 +246,7 @@ def print_moved(console: Console, moved: Iterable[Mapping[str, Any]], **ends: st
 
 
 def show_findings(console: Console, findings: list[dict[str, Any]], more: str = "--json") -> None:
-    """Print findings, the most serious first, each with what to do about it; none is cut.
-
-    `more` says where those are that are not printed.
-    """
+    """Print findings, the most serious first, with advice; `more` says where the others are."""
     from rich.text import Text
 
     colours = {"error": "bold red", "warning": "yellow", "note": "dim"}

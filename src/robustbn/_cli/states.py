@@ -62,7 +62,7 @@ def states_command(
         "edges": name_of(edges),
         "table": name_of(table),
         "rows": found.n_rows,
-        "columns": describe_columns(found),
+        "columns": [describe_column(column) for column in found.columns],
         "columns_ignored": list(found.ignored),
         "files": outputs.names,
     }
@@ -117,10 +117,6 @@ def config_of_table(path: str, options: Mapping[str, Any]) -> TableConfig:
             near = nearest_name(node, names)
             raise click.UsageError(f"--bins names {node!r}, which {name_of(path)} lacks.{near}")
     return config
-
-
-def describe_columns(found: FoundStates) -> list[dict[str, Any]]:
-    return [describe_column(column) for column in found.columns]
 
 
 def describe_column(column: ColumnStates) -> dict[str, Any]:

@@ -62,7 +62,10 @@ def fit_facts(result: FitResult, network: str, table: str) -> dict[str, Any]:
         "misfit": None if result.misfit is None else asdict(result.misfit),
         "unsettled": result.few_rows if result.converged else result.status,
         "tables_moved": result.n_moved,
-        "moved": _moved(result),
+        "moved": [
+            {**vars(table), "state": state, "parents": parents, "counting": counted, "robust": q}
+            for table, parents, state, counted, q in cell_moves(result, MOST_TABLES, True)
+        ],
         "inferred": _inferred(result),
         "expert": _expert(result),
     }
@@ -80,13 +83,6 @@ def _expert(result: FitResult) -> dict[str, Any] | None:
         "contradicted": n,
         "cells": _lines_of(view.columns(min(n, MOST_TABLES))),
     }
-
-
-def _moved(result: FitResult) -> list[dict[str, Any]]:
-    return [
-        {**vars(table), "state": state, "parents": parents, "counting": counted, "robust": robust}
-        for table, parents, state, counted, robust in cell_moves(result, MOST_TABLES, True)
-    ]
 
 
 def _lines_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -245,10 +245,7 @@ class FoundCells:
         return replace(self, wrong=self.wrong.numbered(numbers), by=by)
 
     def of_trusted(self, numbers: NDArray[np.int64], trust: RowVector) -> FoundCells:
-        """Return the same without the cells of rows that are distrusted as a whole.
-
-        numbers, trust : of the rows that were judged; the numbers increase.
-        """
+        """Return the same without cells of rows that are distrusted; `numbers` increase."""
         is_good = trust[np.searchsorted(numbers, self.wrong.rows)] >= DOUBT
         return replace(self, wrong=self.wrong.picked(is_good))
 
@@ -304,10 +301,7 @@ class FoundCells:
         return rates * (1 - 1 / np.array(self.model.cards))
 
     def correct(self, counts: Vector, total: float) -> Vector:
-        """Return the weight of rows on the cells of the network, from a quick look at them.
-
-        total : weight of the rows.
-        """
+        """Return the weight of rows, `total`, on the cells of the network, by a quick look."""
         return np.maximum(self.marginalise(counts) + total * self.change, 0)
 
     def marginalise(self, counts: Vector) -> Vector:

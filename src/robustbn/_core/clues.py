@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 NO_STATE, NO_NUMBER, NO_DATE = "no state", "no number", "no date"
 DECLARED, TITLE, FAR_DATE = "declared missing", "repeated header", "far values"
 MOST_NUMBERS = 2**20  # row numbers that are kept for each kind of odd value: 8 MB
+# what is wrong with dates that do not come in the order of the others
+OUT_OF_ORDER, EXCHANGED, WRONG_YEAR = "out of order", "day and month exchanged", "wrong year"
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits mixed: joins prints in their order
 SIGN, POINT, UNIT = "sign", "decimal point", "unit"  # what makes numbers others
 MOST_EXAMPLES = 1_000  # different odd values of a column that are counted
@@ -24,13 +26,15 @@ class OddValues:
 
     column: str  # the node or column of context, or "" where whole rows are meant
     # NO_STATE, NO_NUMBER, NO_DATE, FAR_DATE (far from all others), DECLARED (missing, since a
-    # setting says so) or TITLE (the row repeats the header)
+    # setting says so), TITLE (the row repeats the header), or a date among others that come in
+    # order: OUT_OF_ORDER, and EXCHANGED or WRONG_YEAR if most are in order without that mistake
     kind: str
     n: int = 0  # how many
     # how often each of the first values occurs
     examples: Mapping[Any, int] = field(default_factory=dict)
     # numbers of the rows, increasing; the first `MOST_NUMBERS` of them
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+    n_mended: int = 0  # how many are in order once the mistake is undone
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +47,7 @@ class NumberRows:
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def print_rows(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return a print of the numbers of some rows, equal where all are; 0 if they are not known.
-
-        rows : their numbers, increasing; shape (n,).
-        """
+        """Return prints of the numbers of rows, equal where all are; 0 if not known."""
         if not self.values:
             return np.broadcast_to(np.uint64(0), len(rows))  # takes no memory
         found, prints = np.zeros(len(rows), np.uint64), np.ones(len(self.rows), np.uint64)
@@ -93,6 +94,7 @@ class RepeatedPairs:
     first: NDArray[np.int64]
     again: NDArray[np.int64]
     most: float  # pairs that independent rows have at most
+    context: tuple[str, ...] = ()  # columns of context in which they are the same, too
 
 
 @dataclass(frozen=True, eq=False)

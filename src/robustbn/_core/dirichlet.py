@@ -46,10 +46,8 @@ class Expert:
         return np.where(is_both, np.clip(against, -MOST_NATS, MOST_NATS), 0.0)
 
     def weighed(self, layout: Layout, counts: Vector) -> Vector:
-        """Return the pseudo-counts, times the probability that the expert is right; shape (M,).
-
-        Time O(M). Counts are those of trusted rows; shape (M,).
-        """
+        """Return the pseudo-counts, times the probability that the expert is right; shape (M,)."""
+        # Time O(M). Counts are those of trusted rows; shape (M,).
         against = self.nats_against(layout, counts)
         is_told = against != 0
         share = BELIEVED[0] / sum(BELIEVED)  # of the configurations, in which the expert is right
@@ -79,11 +77,9 @@ def log_gamma(values: Vector) -> Vector:
 
 
 def beta_quantile(level: float, a: Vector, b: Vector) -> Vector:
-    """Return the quantile of beta distributions at one level; shape of a and b.
-
-    Bisection of the distribution function; where a and b are both large, by the mean, variance and
-    third cumulant of the logit (Cornish and Fisher).
-    """
+    """Return the quantile of beta distributions at one level; shape of a and b."""
+    # Bisection of the distribution function; where a and b are both large, by the mean, variance
+    # and third cumulant of the logit (Cornish and Fisher).
     from statistics import NormalDist
 
     z = NormalDist().inv_cdf(level)

@@ -45,6 +45,7 @@ BOUNDS = {  # of the numbers in an entry, by its name
     **dict.fromkeys(("factors", "shares", "missing"), (0.0, 1.0)),
     **dict.fromkeys(("share", "removed", "confidence"), SHARE),
     "effect": (1.0, 1e300),
+    "n_beyond": WHOLE,
     "codes": (0, MOST_CODES - 1),
 }
 

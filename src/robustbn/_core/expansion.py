@@ -31,11 +31,10 @@ def normalise_counts(layout: Layout, counts: Vector, pseudo_counts: Vector | flo
 
 
 def drop_rounding(layout: Layout, counts: Vector, plain_counts: Vector) -> Vector:
-    """Return counts of trusted rows, 0 in configurations of which only rounding is left; (M,).
-
-    The trust in a row is a number of single precision: what is left of rows that are all distrusted
-    is below its rounding, and says nothing of a table. `plain_counts` are with every row trusted.
-    """
+    """Return counts of trusted rows, 0 in configurations of which only rounding is left; (M,)."""
+    # The trust in a row is a number of single precision: what is left of rows that are all
+    # distrusted is below its rounding, and says nothing of a table. `plain_counts` are with every
+    # row trusted.
     trusted, plain = (layout.sum_configurations(each) for each in (counts, plain_counts))
     is_seen = trusted > ROUNDING_OF_TRUST * plain
     return np.where(is_seen[layout.config_of_cell], counts, 0.0)

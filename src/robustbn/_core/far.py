@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
+Way = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 LEAST = 40  # numbers: of fewer, nothing is called far
 WIDEST_REST = 4.0  # spreads from the median: a far number lies farther out
 LEAST_GAP = 1.5  # spreads without a number, between the rest and what is far
 MOST_FAR = 0.25  # share of a column on one side: with more, it is no exception
+REACH = 2.0  # times as far from the median as any ordinary number: a far one, in other rows
 CODES = (0.0, -1.0, -2.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
 CODE_GAP, CODE_ROWS = 0.5, 3  # spreads, and rows, of the smallest or largest number that is a code
 APART_ROWS, APART_GAP = 5, 3.0  # rows, and spreads to the rest, of a group of far numbers
@@ -55,11 +58,10 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
     low += _count_below_zero(numbers[low:high])
     inner = numbers[low:high]
     scaled = _choose_scale(inner)
-    quartiles = np.quantile(scaled, [0.25, 0.5, 0.75])
-    spread = float(quartiles[2] - quartiles[0]) / 1.349
+    spread = _spread_of(scaled)
     if spread <= 0:
         return low, high
-    apart = (scaled - quartiles[1]) / spread
+    apart = (scaled - np.quantile(scaled, 0.5)) / spread
     gaps = np.diff(apart)
     above = np.flatnonzero((gaps >= LEAST_GAP) & (apart[1:] > WIDEST_REST))
     below = np.flatnonzero((gaps >= LEAST_GAP) & (apart[:-1] < -WIDEST_REST))
@@ -72,17 +74,12 @@ def find_rest(numbers: NDArray[np.float64]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Act:
-    """What was done to the far numbers of a column, which are like the rest without it.
+    """What was done to the far numbers of a column, which are like the rest without it."""
 
-    Parameters
-    ----------
-    low, high : where the rest starts and ends.
-    factor : of the far numbers: -1 for a wrong sign.
-    """
-
+    # low, high: where the rest starts and ends
     low: int
     high: int
-    factor: float
+    factor: float  # of the far numbers: -1 for a wrong sign
 
 
 def find_act(numbers: NDArray[np.float64]) -> Act | None:
@@ -112,10 +109,8 @@ def find_act(numbers: NDArray[np.float64]) -> Act | None:
 
 
 def find_slip(numbers: NDArray[np.float64]) -> tuple[int, float]:
-    """Return where numbers start that are too large by a factor of `SLIPS`, and it; else 1.
-
-    They lie behind a gap, are not all the same, and are distributed like the rest once divided.
-    """
+    """Return where numbers start that are too large by a factor of `SLIPS`, and it; else 1."""
+    # They lie behind a gap, are not all the same, and are distributed like the rest once divided.
     logs = np.log(numbers[np.searchsorted(numbers, 0.0, side="right") :])
     n = len(logs)
     start = max(int((1 - MOST_SLIPS) * n), 1)
@@ -124,7 +119,7 @@ def find_slip(numbers: NDArray[np.float64]) -> tuple[int, float]:
     gaps = np.diff(logs[start - 1 :])
     first = start + int(np.argmax(gaps))
     rest, beyond = logs[:first], logs[first:]
-    spread = float(np.diff(np.quantile(rest, [0.25, 0.75]))[0]) / 1.349
+    spread = _spread_of(rest)
     is_clear = spread > 0 and gaps[first - start] >= SLIP_GAP * spread
     ends = np.unique(beyond)
     if not is_clear or len(ends) < SLIP_ROWS:
@@ -161,16 +156,14 @@ def find_flipped(numbers: NDArray[np.float64]) -> int:
 
 
 def _count_below_zero(numbers: NDArray[np.float64]) -> int:
-    """Return how many numbers, the first ones, are negative where hardly any should; 0 if none.
-
-    They are few, not all the same, and there is a gap around zero, so that a number cannot be on
-    the wrong side by a little. Of 14,031 columns of public tables, five have such numbers.
-    """
+    """Return how many numbers, the first ones, are negative where hardly any should; 0 if none."""
+    # They are few, not all the same, and there is a gap around zero, so that a number cannot be on
+    # the wrong side by a little. Of 14,031 columns of public tables, five have such numbers.
     n = int(np.searchsorted(numbers, 0.0))
     if n > MOST_SLIPS * len(numbers) or len(np.unique(numbers[:n])) < BELOW_ROWS:
         return 0
     rest = numbers[n:]
-    spread = float(np.diff(np.quantile(rest, [0.25, 0.75]))[0]) / 1.349
+    spread = _spread_of(rest)
     return n if rest[0] - numbers[n - 1] >= FLIP_GAP * spread > 0 else 0
 
 
@@ -211,8 +204,7 @@ def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
     if (coded[0] and low >= coded[0]) or (coded[1] < len(numbers) and high <= coded[1]):
         return True
     scaled = _choose_scale(numbers)
-    quartiles = np.quantile(scaled[low:high], [0.25, 0.75])
-    spread = float(quartiles[1] - quartiles[0]) / 1.349
+    spread = _spread_of(scaled[low:high])
     below = low >= APART_ROWS and scaled[low] - scaled[low - 1] >= APART_GAP * spread
     n_above = len(numbers) - high
     above = n_above >= APART_ROWS and scaled[high] - scaled[high - 1] >= APART_GAP * spread
@@ -221,9 +213,7 @@ def is_apart(numbers: NDArray[np.float64], low: int, high: int) -> bool:
 
 def find_coded(numbers: NDArray[np.float64]) -> tuple[int, int]:
     """Return where the rest of a column starts and ends, without codes at its ends."""
-    low, high = 0, len(numbers)
-    quartiles = np.quantile(numbers, [0.25, 0.75])
-    spread = float(quartiles[1] - quartiles[0]) / 1.349
+    low, high, spread = 0, len(numbers), _spread_of(numbers)
     after = int(np.searchsorted(numbers, numbers[0], side="right"))
     before = int(np.searchsorted(numbers, numbers[-1], side="left"))
     if after < high:
@@ -251,16 +241,44 @@ def _stands_alone(value: float, n_rows: int, gap: float, spread: float, n: int) 
     return is_code(value) and is_few and gap > max(CODE_GAP * spread, 0)
 
 
+def find_limits(numbers: NDArray[np.float64]) -> tuple[float, float]:
+    """Return beyond which numbers others are far from all of these, which are increasing.
+
+    They are `REACH` times as far from the median as any, on the scale of `find_rest`.
+
+    >>> find_limits(np.arange(18.0, 81.0))
+    (-44.0, 142.0)
+    """
+    to_scale, back = _choose_ways(numbers)
+    ends = to_scale(numbers[[0, -1]])
+    middle = float(np.median(to_scale(numbers)))
+    with np.errstate(over="ignore"):
+        first, last = np.clip(back(middle + REACH * (ends - middle)), -1e300, 1e300).tolist()
+    return first, last
+
+
 def _choose_scale(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers, or their logarithms where these have quartiles that are more symmetric.
+    return _choose_ways(numbers)[0](numbers)
+
+
+def _choose_ways(numbers: NDArray[np.float64]) -> tuple[Way, Way]:
+    """Return a way to numbers, or to logarithms if their quartiles are more symmetric; and back.
 
     Where some are zero or negative, `arcsinh` stands for the logarithm: incomes have long tails.
     """
-    if numbers[0] > 0:
-        return min((numbers, np.log(numbers)), key=_skewness)
-    sizes = np.abs(numbers[numbers != 0])
-    scale = float(np.median(sizes)) if len(sizes) else 1.0
-    return min((numbers, np.arcsinh(numbers / scale)), key=_skewness)
+    ways: tuple[Way, Way] = np.log, np.exp
+    if numbers[0] <= 0:
+        sizes = np.abs(numbers[numbers != 0])
+        scale = float(np.median(sizes)) if len(sizes) else 1.0
+        ways = lambda x: np.arcsinh(x / scale), lambda x: np.sinh(x) * scale
+    is_longer = _skewness(ways[0](numbers)) < _skewness(numbers)
+    return ways if is_longer else (np.asarray, np.asarray)
+
+
+def _spread_of(numbers: NDArray[np.float64]) -> float:
+    """Return the standard deviation of normal numbers whose quartiles are as far apart."""
+    low, high = np.quantile(numbers, [0.25, 0.75])
+    return float(high - low) / 1.349
 
 
 def _skewness(numbers: NDArray[np.float64]) -> float:

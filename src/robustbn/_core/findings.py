@@ -90,10 +90,7 @@ class Finding:
 
 
 def rank_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings with the most serious first; among equals, what concerns most rows.
-
-    What is more likely to be natural than wrong comes last among them.
-    """
+    """Return findings: the most serious first, wrong before natural, then those of most rows."""
     return sorted(
         findings,
         key=lambda each: (

@@ -24,7 +24,9 @@ MOST_CELLS = 2**31 - 1  # cells are addressed by 32-bit integers in the kernels
 
 
 def take_rows(codes: Codes, which: NDArray[np.int64]) -> Codes:
-    """Return some rows of codes; several times as fast as an index where rows lie in one piece."""
+    """Return some rows of codes; several times as fast as an index where they lie in one piece."""
+    if codes.flags.f_contiguous:
+        return np.take(codes.T, which, axis=1).T
     return np.take(codes, which, axis=0) if codes.flags.c_contiguous else codes[which]
 
 
@@ -133,10 +135,7 @@ class Layout:
         return _running_sum(self.config_cards)[:-1]
 
     def table_of(self, i: int, cells: NDArray[Any]) -> NDArray[Any]:
-        """Return what a node's cells hold, a line a configuration; shape (configurations, states).
-
-        A view: what is written to it is written to the cells.
-        """
+        """Return what a node's cells hold, a line a configuration: a view, not a copy."""
         own = cells[self.cell_start[i] : self.cell_start[i + 1]]
         return own.reshape(-1, self.cards[i], *cells.shape[1:])
 

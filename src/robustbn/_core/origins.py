@@ -35,11 +35,9 @@ class Groups:
 
     @property
     def has_periods(self) -> bool:
-        """Whether neighbours together are a place, as days and rows are; numbers of sites are not.
-
-        A run of ages or counts is no place at which rows were recorded: whatever depends on the
-        number would differ there.
-        """
+        """Whether neighbours together are a place, as days and rows are; sites are not."""
+        # A run of ages or counts is no place at which rows were recorded: whatever depends on the
+        # number would differ there.
         return self.is_ordered and not self.is_code
 
 
@@ -159,6 +157,8 @@ class Difference:
     # what was done there to the values of a node, where that is recognised: number of the node,
     # name, and a sentence
     causes: tuple[tuple[int, str, str], ...] = ()
+    # how other nodes differ there, the clearest first: number of the node, and a sentence
+    contrasts: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -246,10 +246,12 @@ class Data(Protocol):
         *,
         gathers: bool = False,
         count: CountRows | None = None,
+        surveyed: RowVector | None = None,
     ) -> Judged:
         """Return the counts of all rows, each by what `weigh` makes of it, and those weights.
 
-        One pass. `weights` are the rows' own; `gathers` asks for what rows with missing values ask.
+        One pass. `weights` are the rows' own; `gathers` asks for what rows with missing values ask;
+        `surveyed` is what `weigh` makes of all rows, if a survey had them all.
         """
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.cells import FoundCells
 from robustbn._core.numbers import count
-from robustbn._core.protocols import RowVector, Vector
+from robustbn._core.protocols import Rows, RowVector, Vector
 from robustbn._core.row_model import RowModel
 
 ALL_TRUSTED = 1e-3  # share of the rows' weight: if less is distrusted, all rows are taken for good
@@ -175,8 +175,15 @@ class Verdict:
     top: float
     threshold: float
     stopped: str  # why the rounds ended, in a few words; empty when the rows look clean
+    # the rows that it was learned from, and the trust in each
+    judged: tuple[Rows | None, RowVector | None] = (None, None)
     misfit: Misfit | None = None  # how well the network fits; None if it was taken for exact
     repetition: Repetition | None = None  # how rows are repeated; None if that changes nothing
+
+    def trust(self, rows: Rows) -> RowVector:
+        """Return the trust in each row, not to be written to; where it is known, at no cost."""
+        known, trust = self.judged
+        return self.model.trust(rows) if trust is None or rows is not known else trust
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,8 +252,30 @@ class Calibration:
     n_rows: float  # rows that this is known from
     mixed: float  # its mean among rows of mixed columns
     # times that stretches of good rows vary as much as independent rows would: the measure, the
-    # tables of the nodes, all tables together; shape (d + 2,)
+    # tables of the nodes, all tables together, the frequencies of the nodes' states; shape
+    # (2 d + 2,). Files of releases that did not compare the last ones have (d + 2,).
     inflation: Vector
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number beyond which few numbers of the fit are."""
+
+    at: float
+    is_upper: bool
+    n_beyond: int
+    is_far: bool  # whether a number beyond it is far from all ordinary ones
+
+
+@dataclass(frozen=True)
+class UsualNumbers:
+    """Where the numbers of a node were in the fit."""
+
+    n_rows: int  # that this is known from
+    # low, high: the range of the ordinary numbers
+    low: float
+    high: float
+    limits: tuple[Limit, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,11 +324,9 @@ class RobustFit:
 
     @property
     def written_counts(self) -> Vector:
-        """The same of rows as they were written, wrong values among them; shape (M,).
-
-        New rows have wrong values, too. Known where every row is trusted; elsewhere wrong values
-        count as what they should be.
-        """
+        """The same of rows as they were written, wrong values among them; shape (M,)."""
+        # New rows have wrong values, too. Known where every row is trusted; elsewhere wrong values
+        # count as what they should be.
         is_corrected = self.cells is not None and self.removed < ALL_TRUSTED
         return self.plain_counts / self.unit if is_corrected else self.shown_counts
 

@@ -337,11 +337,9 @@ class RowModel:
         return numbers
 
     def speak_against(self, cells: NDArray[np.int64]) -> Vector:
-        """Return how much each of a row's cells speaks against it; shape (n, d).
-
-        By `log T[j] / good[j]` with the tables of the kind of bad rows that the row most resembles;
-        or, where filters alone decide, by its part of the score.
-        """
+        """Return how much each of a row's cells speaks against it; shape (n, d)."""
+        # By `log T[j] / good[j]` with the tables of the kind of bad rows that the row most
+        # resembles; or, where filters alone decide, by its part of the score.
         is_there = cells >= 0
         if self.n_kinds:
             by_kind = np.stack(

@@ -78,11 +78,9 @@ def top_of_products(
 
 
 def _orthonormal_to(basis: Vector, block: Vector) -> Vector:
-    """Return an orthonormal block of what is new in `block`; directions already there drop out.
-
-    By the eigenvectors of its small matrix of products, twice: in a sixth of the time of a QR
-    decomposition of a long block, and as exactly.
-    """
+    """Return an orthonormal block of what is new in `block`; directions already there drop out."""
+    # By the eigenvectors of its small matrix of products, twice: in a sixth of the time of a QR
+    # decomposition of a long block, and as exactly.
     sizes = np.einsum("ij,ij->j", block, block)
     block = block / np.sqrt(np.maximum(sizes, 1e-300))
     for _ in range(2):

@@ -22,10 +22,7 @@ def arrange_table(
     states: Mapping[str, Sequence[Hashable]],
     wanted_states: Mapping[str, Sequence[Hashable]],
 ) -> NDArray[np.float64]:
-    """Return a table with its axes, and the states along each, in another order.
-
-    Axes behind those of the nodes stay as they are.
-    """
+    """Return a table with its axes, and the states along each, reordered; further axes stay."""
     rest = range(len(axes), table.ndim)
     moved = table.transpose([*(axes.index(node) for node in wanted), *rest])
     return moved[np.ix_(*([*map(states[n].index, wanted_states[n])] for n in wanted))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ MOST_OFFSETS = 20  # distances between a block and its copy that are tried, the 
 LEAST_CHANGES = 0.5  # share of a block's rows that differ from the one before: sorted rows do not
 MOST_BLOCKS = 5  # that are returned, the longest first
 CLEAR = 2.33  # standard errors: one of 100 tables of rows that are all equally likely has more
+CLEAR_OF_TWO = 2.58  # one of 200: where rows are compared in two ways
 NEAR = 12  # rows on either side of a copy, that a row is compared with
 CHANGED = 0.1  # share of the rows of a copy that were changed: few, but it happens
 GAP = 2  # rows in a row that may differ inside of a block: it was changed here and there
@@ -31,10 +33,7 @@ Prints = NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class RowPrints:
-    """What rows are known by: equal where rows are.
-
-    Rows whose numbers lie in the same intervals are no copies where the numbers differ.
-    """
+    """What rows are known by: equal where rows are, the numbers that were cut included."""
 
     codes: Prints  # prints of the states; shape (N,)
     # prints of the numbers before they were cut, 0 where they are not known; shape (N,)
@@ -49,10 +48,7 @@ class RowPrints:
         kept: NDArray[np.int64],
         kernels: str | None = None,
     ) -> RowPrints:
-        """Return the prints of rows, by the prints of their states and the numbers of some.
-
-        kept : numbers of these rows, increasing; shape (N,).
-        """
+        """Return the prints of rows, by their states and by the numbers of the rows `kept`."""
         return cls(codes, numbers.print_rows(kept), kernels)
 
     @property
@@ -128,7 +124,9 @@ def find_blocks(rows: RowPrints) -> list[RepeatedBlock]:
     return _without_overlap(found)[:MOST_BLOCKS]
 
 
-def find_pairs(rows: RowPrints, is_told: NDArray[np.bool_]) -> RepeatedPairs | None:
+def find_pairs(
+    rows: RowPrints, is_told: NDArray[np.bool_], clear: float = CLEAR
+) -> RepeatedPairs | None:
     """Return the rows that appear exactly twice, if independent rows have fewer of them.
 
     Of independent rows, whatever their distribution, f_k appear k times, and k! f_k is expected to
@@ -138,15 +136,47 @@ def find_pairs(rows: RowPrints, is_told: NDArray[np.bool_]) -> RepeatedPairs | N
     Where a long table has too many is told by some of its prints.
 
     is_told : rows that are known to be copies already; shape (N,).
+    clear : standard errors by which they are too many.
     """
-    found = _find_pairs(rows, is_told, rows.some, rows.copied)
+    found = _find_pairs(rows, is_told, rows.some, rows.copied, clear)
     if found is None or rows.every == 1:
         return found
-    return _find_pairs(rows, is_told, np.arange(len(is_told)), rows.find_copied(rows.codes))
+    every = np.arange(len(is_told))
+    return _find_pairs(rows, is_told, every, rows.find_copied(rows.codes), clear)
+
+
+def find_clearer_pairs(
+    rows: RowPrints, is_told: NDArray[np.bool_], columns: Mapping[str, NDArray[np.integer[Any]]]
+) -> RepeatedPairs | None:
+    """Return the pairs of rows that are too many, by the way of comparing that shows them best.
+
+    With columns of context, fewer rows are alike by chance; without, a copy may differ in them.
+
+    columns : the group of each row in some columns of context; shape (N,) each.
+    """
+    if not columns:
+        return find_pairs(rows, is_told)
+    codes = rows.codes
+    for groups in columns.values():
+        codes = codes * FACTOR + groups.astype(np.uint64)
+    alone = find_pairs(rows, is_told, CLEAR_OF_TWO)
+    both = find_pairs(replace(rows, codes=codes), is_told, CLEAR_OF_TWO)
+    if both is None or (alone is not None and _excess(alone) >= _excess(both)):
+        return alone
+    return replace(both, context=tuple(columns))
+
+
+def _excess(pairs: RepeatedPairs) -> float:
+    """Return by how many times pairs are too many."""
+    return len(pairs.first) / pairs.most
 
 
 def _find_pairs(
-    rows: RowPrints, is_told: NDArray[np.bool_], some: NDArray[np.int64], copied: Copied
+    rows: RowPrints,
+    is_told: NDArray[np.bool_],
+    some: NDArray[np.int64],
+    copied: Copied,
+    clear: float,
 ) -> RepeatedPairs | None:
     left = np.sort(copied.rows)
     left = left[~is_told[left]]
@@ -157,8 +187,8 @@ def _find_pairs(
     twice, thrice = (int(np.count_nonzero(copied.seen == k)) for k in (2, 3))
     once = int(np.count_nonzero(~is_told[some])) - int(copied.seen.sum())
     # square roots of Poisson numbers have a standard error of 1/2; one more, for small ones
-    most = float(np.sqrt(1.5 * once) * (np.sqrt(thrice + 1) + CLEAR / 2))
-    if twice - CLEAR * np.sqrt(twice) <= most:
+    most = float(np.sqrt(1.5 * once) * (np.sqrt(thrice + 1) + clear / 2))
+    if twice - clear * np.sqrt(twice) <= most:
         return None
     pairs = left[copied.rows[np.repeat(copied.seen == 2, copied.seen)]].reshape(-1, 2)
     pairs = np.sort(pairs, axis=1)
@@ -207,10 +237,7 @@ def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list
 
 
 def _find_chance(prints: Prints, first: int, last: int, offset: int) -> float:
-    """Return how often the rows of a run are equal to others than their copies, near these.
-
-    At the distance at which they are most often; a standard error less, for short runs.
-    """
+    """Return how often rows of a run equal others near their copies, less a standard error."""
     places, most = np.arange(first, last + 1), 0.0
     for step in (*range(-NEAR, 0), *range(1, NEAR + 1)):
         others = places + offset + step

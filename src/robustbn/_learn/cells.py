@@ -222,26 +222,28 @@ def look_first(
     seen: States,
     kernels: str | None = None,
     n_threads: int | None = None,
+    is_open: NDArray[np.bool_] | None = None,
 ) -> FirstLook:
-    """Return what errors bring to rows as they are; one sweep."""
-    model = _smooth(_begin(cards, parents, seen, np.full((1, len(cards)), FIRST_RATE)))
+    """Return what errors bring to rows as they are; one sweep.
+
+    is_open : which columns may be wrong; all by default; shape (d,).
+    """
+    is_open = np.ones(len(cards), bool) if is_open is None else is_open
+    rates = np.where(is_open, FIRST_RATE, LEAST_RATE)[None]
+    model = _smooth(_begin(cards, parents, seen, rates))
     truth = fill_holes(model, seen, 0, kernels, n_threads)
     swept = load_sweep(kernels)(model, seen, truth, calm=1.0, asks_wrong=True, n_threads=n_threads)
     contrast, odds = 0.0, _find_odds(model, seen, np.asarray(swept.wrong), None)
+    odds = [each if may_be else each[:0] for each, may_be in zip(odds, is_open, strict=True)]
     for j, (card, column) in enumerate(zip(cards, np.ascontiguousarray(seen.T), strict=True)):
-        shown = column[(column < card) & (card > 1)]
+        shown = column[(column < card) & (card > 1) & is_open[j]]
         usual = model.counts.states[model.state_start[j] :][shown] / max(len(shown), 1)
         contrast += _bring(FIRST_RATE, odds[j]) - _bring(FIRST_RATE, odds[j] * card * usual)
     return FirstLook(swept.gains, odds, contrast)
 
 
 def _find_odds(model: CellModel, seen: States, wrong: NDArray[Any], groups: Groups) -> list[Vector]:
-    """Return, for each column, odds of what rows show as an error, of any state, over as the truth.
-
-    Columns of one state, and values that are missing, have none.
-
-    wrong : probability of each cell to be wrong at the model's rates.
-    """
+    """Return, for each column, the odds of what rows show as an error over as the truth."""
     odds, seen, wrong = [], np.asfortranarray(seen), np.asfortranarray(wrong)
     for j, card in enumerate(model.cards):
         is_shown = (seen[:, j] < card) & (card > 1)
@@ -281,13 +283,9 @@ def _find_rates(
     is_open: NDArray[np.bool_],
     is_own: NDArray[np.bool_],
 ) -> Vector:
-    """Return the rates at which errors must be drawn for so many cells to be wrong; shape (g, d).
-
-    One rate for all columns, or a column's own where that pays for itself; and so many times that
-    in each group of rows.
-
-    is_open, is_own : which columns may be wrong, and which have a rate of their own.
-    """
+    """Return the rates at which errors must be drawn for so many wrong cells; shape (g, d)."""
+    # One rate for all columns, or a column's own where that pays for itself; and so many times that
+    # in each group of rows.
     wrong, chances = _count_wrong(model, seen, swept, is_drawn, groups)
     by_column = _pool(wrong.sum(axis=0), chances.sum(axis=0), is_own | ~is_open)
     rates = np.where(is_open, by_column, LEAST_RATE)[None]
@@ -301,10 +299,7 @@ def _find_rates(
 def _count_wrong(
     model: CellModel, seen: States, swept: Swept, is_drawn: bool, groups: Groups
 ) -> tuple[Vector, Vector]:
-    """Return the wrong cells, and those that errors would show to be so; both of shape (g, d).
-
-    Drawn, or expected.
-    """
+    """Return the wrong cells, drawn or expected, and those that errors would show; (g, d) each."""
     n_groups, d = model.rates.shape
     cards = np.array(model.cards)
     if not is_drawn and groups is None:
@@ -328,12 +323,10 @@ def _pool(wrong: Vector, chances: Vector, is_own: NDArray[np.bool_]) -> Vector:
 def _find_own(
     sweep: Sweep, model: CellModel, is_open: NDArray[np.bool_], seen: States, groups: Groups
 ) -> tuple[NDArray[np.bool_], CellModel]:
-    """Return the columns for which another rate than that of all pays, and the model with it.
-
-    Judged by what errors of each rate bring to the column, given all other true values: that so
-    many true values were drawn says nothing, since they were drawn by the rate. Of several groups
-    of rows, those of all are as many times higher or lower.
-    """
+    """Return the columns for which another rate than that of all pays, and the model with it."""
+    # Judged by what errors of each rate bring to the column, given all other true values: that so
+    # many true values were drawn says nothing, since they were drawn by the rate. Of several groups
+    # of rows, those of all are as many times higher or lower.
     times = model.rates / model.rates.mean(axis=0)
     tried = [np.minimum(rate * times, LARGEST_RATE) for rate in TRIED]
     rates = np.stack([model.rates, *(np.where(is_open, each, model.rates) for each in tried)])
@@ -379,11 +372,7 @@ def _smooth(model: CellModel, keeps_novelty: bool = False) -> CellModel:
 def _choose(
     nodes: NDArray[np.int64], counts: Vector, totals: Vector, shares: Vector, most: Vector
 ) -> Vector:
-    """Return for each node the c of the largest `sum of C log((C - 1 + c b) / (C[a] - 1 + c))`.
-
-    nodes : of the counts, increasing.
-    most : times the largest of `SMOOTHING` that is tried, at least 1; of each node.
-    """
+    """Return for each node the c of the largest `sum of C log((C - 1 + c b) / (C[a] - 1 + c))`."""
     tried = np.vstack([np.tile(SMOOTHING[:, None], len(most)), SMOOTHING[-1] * np.maximum(most, 1)])
     brought = np.zeros(tried.shape)
     for first in range(0, len(counts), AT_ONCE):

@@ -82,9 +82,7 @@ def complete(
 
     Each step costs one pass over the distinct questions of the rows, not over the rows.
 
-    pseudo_counts : that smooth the tables.
     observed_counts : weight of the rows that show each cell's whole family; shape (M,).
-    holes : the questions that the other families ask.
     unit : weight that says as much as one row: all that is measured in rows, such as standard
         errors, is measured in it, so that the scale of the weights does not matter.
     accelerate : whether to stretch steps; never done where components are sampled, whose likelihood
@@ -158,11 +156,9 @@ def _pace(c0: Vector, c1: Vector, c2: Vector, unit: float) -> float:
 
 
 def _stretch(c0: Vector, c1: Vector, c2: Vector, length: float) -> Vector:
-    """Return `c0 + 2 a r + a^2 v`, with r the first step and v the change from it to the second.
-
-    For a = 1 these are the counts after both; where all directions shrink alike, by `1 - 1 / a` a
-    step, those at the very end.
-    """
+    """Return `c0 + 2 a r + a^2 v`, with r the first step and v the change from it to the second."""
+    # For a = 1 these are the counts after both; where all directions shrink alike, by `1 - 1 / a` a
+    # step, those at the very end.
     return c0 + 2 * length * (c1 - c0) + length**2 * (c2 - 2 * c1 + c0)
 
 

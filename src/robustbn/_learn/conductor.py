@@ -23,7 +23,7 @@ from robustbn._learn.multiplicity import heed_design
 from robustbn._learn.search import EXPLANATIONS, State, begin, look_at_more, search
 from robustbn._learn.settle import settle
 from robustbn._learn.status import describe_status, say_cells, say_repetition
-from robustbn._learn.study import Study, mean_weight
+from robustbn._learn.study import Sample, Study, mean_weight
 from robustbn._learn.wrong_cells import count_by_place, counting_true, explain_cells
 from robustbn.network import BayesianNetwork
 
@@ -48,8 +48,6 @@ def fit_robustly(
     sample whose size depends on the network and not on N. Memory beside the rows: their packed
     codes and a few numbers a row.
 
-    Parameters
-    ----------
     known : rows whose side a person knows; for rows that are judged all at once.
     complete : how tables are learned from rows that miss values; None: from complete families.
     """
@@ -61,7 +59,7 @@ def fit_robustly(
     infers = complete is not None
     cells, given = (None, survey) if known else explain_cells(network, survey, None, config, infers)
     verdict = learn(network, given, sample_weight, config, tell, known)
-    trust = verdict.model.trust(survey.rows)
+    trust = verdict.trust(survey.rows)
     if known:
         trust = override_known(known.sides[survey.numbers], trust)
     if cells is None and (known or verdict.model.n_others or not is_even(trust)):
@@ -72,10 +70,9 @@ def fit_robustly(
     weigh = verdict.model.trust
     judged = data.judge(
         weigh if known is None else lambda rows: override_known(known.sides, weigh(rows)),
-        sample_weight,
-        gathers=infers,
-        count=counting_true(cells, config),
-    )
+        sample_weight, gathers=infers, count=counting_true(cells, config),
+        surveyed=trust if survey.is_whole else None,
+    )  # fmt: skip
     judged = count_by_place(judged, cells, survey, trust, sample_weight, config)
     cells = cells and cells.of_trusted(survey.numbers, trust)
     n = survey.n_rows * mean_weight(sample_weight)
@@ -121,12 +118,10 @@ def learn(
 
 
 def explain(study: Study) -> State:
-    """Search for what explains the rows.
-
-    Of many rows a few are searched at first, until the rest looks like rows of the network. Where
-    nothing is found, all rows are looked at; otherwise, and where they look different, what is
-    found is fitted to more of them, and the search goes on there.
-    """
+    """Search for what explains the rows."""
+    # Of many rows a few are searched at first, until the rest looks like rows of the network. Where
+    # nothing is found, all rows are looked at; otherwise, and where they look different, what is
+    # found is fitted to more of them, and the search goes on there.
     layout, config = study.survey.rows.layout, study.config
     explanations = EXPLANATIONS if config.polish else ()
     n_few, n_enough = max(LEAST_FEW, FEW * layout.n_free), config.sample_size(layout)
@@ -151,7 +146,7 @@ def conclude(state: State) -> Verdict:
     chances = judge_groups(state) if config.misfit == "allow" else np.ones(len(state.entries))
     model = replace(state.population.model, kept=np.array([keep_at(p) for p in chances]))
     model = replace(model, repeats=_distrusted_copies(state))
-    model, wanted = _keep_within(config.ceiling, state, model)
+    model, wanted, trust = _keep_within(config.ceiling, state, model)
     stopped = ""
     if wanted > config.ceiling:
         stopped = f"because {wanted:.1%} stand out but at most {config.ceiling:.0%} may be removed"
@@ -159,12 +154,12 @@ def conclude(state: State) -> Verdict:
     counts, look = counts * study.weight_of(sample), state.look
     if is_exact and model.is_bad.all():  # what is trusted is rows of the network
         if model.n_others:
-            model, counts = _settle(state, model, counts)
+            model, counts, trust = _settle(state, model, counts, trust)
         if is_given and look.excess > 0:
             given, most = study.choose(state.n_rows), config.ceiling
             model, look, why = filter_rest(given.rows, given.base, model, study.draw, most)
-            stopped = stopped or why
-    removed = max(0.0, _find_lost(state, model, state.n_rows))
+            stopped, trust = stopped or why, model.trust(study.survey.rows)
+    removed = max(0.0, _find_lost(study.choose(state.n_rows), trust))
     state = replace(state, look=look)
     wall_s = time.perf_counter() - state.ended_at
     done = state.note("judged what was found", wall_s, removed, model.n_kinds)
@@ -176,7 +171,8 @@ def conclude(state: State) -> Verdict:
         top=look.top,
         threshold=look.limit if is_given else state.limit,
         stopped=stopped,
-        misfit=_measure(state, model, is_exact) if config.misfit == "allow" else None,
+        judged=(study.survey.rows, trust),
+        misfit=_measure(state, model, trust, is_exact) if config.misfit == "allow" else None,
     )
 
 
@@ -190,37 +186,41 @@ def _distrusted_copies(state: State) -> Repeats:
     return NO_REPEATS
 
 
-def _keep_within(most: float, state: State, model: RowModel) -> tuple[RowModel, float]:
-    """Return a model that takes as much as may go, and the share of the rows that it would take.
-
-    Where that is too much, every row keeps more of its weight, in proportion.
-    """
-    lost = wanted = _find_lost(state, model, state.study.n_rows)
+def _keep_within(most: float, state: State, model: RowModel) -> tuple[RowModel, float, RowVector]:
+    """Return a model that takes as much as may go, what it would take, and the trust in rows."""
+    # Where that is too much, every row keeps more of its weight, in proportion.
+    given = state.study.choose(state.study.n_rows)
+    trust = model.trust(given.rows)
+    lost = wanted = _find_lost(given, trust)
     while lost > most:
         times = (most - ROUNDING) / lost
         kept, factors = (1 - (1 - each) * times for each in (model.kept, model.repeats.factors))
         model = replace(model, kept=kept, repeats=replace(model.repeats, factors=factors))
-        lost = _find_lost(state, model, state.study.n_rows)
-    return model, wanted
+        trust = model.trust(given.rows)
+        lost = _find_lost(given, trust)
+    return model, wanted, trust
 
 
-def _find_lost(state: State, model: RowModel, n_rows: int) -> float:
-    """Return the share of the weight of some rows that a model takes."""
-    if model.trusts_all:
+def _find_lost(given: Sample, trust: RowVector) -> float:
+    """Return the share of the weight of some rows that is distrusted, by the trust in all."""
+    if is_even(trust):
         return 0.0
-    given = state.study.choose(n_rows)
-    return 1 - float(given.base @ model.weigh(given.rows)) / given.n_given
+    return 1 - float(given.base @ trust[given.which]) / given.n_given
 
 
-def _settle(state: State, model: RowModel, counts: Vector) -> tuple[RowModel, Vector]:
+def _settle(
+    state: State, model: RowModel, counts: Vector, trust: RowVector
+) -> tuple[RowModel, Vector, RowVector]:
     """Return the model refitted to all surveyed rows and calibrated, unless too much would go."""
     study, draw = state.study, state.study.draw
     some, many = (study.choose(n, model.repeats) for n in (state.n_rows, study.n_rows))
     settled, by_component = settle(model, (some.rows, some.base), (many.rows, many.base), draw)
-    is_new = settled is not model  # or it is within the ceiling already
-    if is_new and _find_lost(state, settled, study.n_rows) > study.config.ceiling:
-        return model, counts
-    return settled, by_component[:, 1:] * study.weight_of(many)
+    if settled is not model:  # or it is within the ceiling already
+        judged = settled.trust(many.rows)
+        if _find_lost(study.choose(study.n_rows), judged) > study.config.ceiling:
+            return model, counts, trust
+        trust = judged
+    return settled, by_component[:, 1:] * study.weight_of(many), trust
 
 
 def _scale_to_all(study: Study, repeats: Repeats) -> Repeats:
@@ -233,7 +233,7 @@ def _scale_to_all(study: Study, repeats: Repeats) -> Repeats:
     )
 
 
-def _measure(state: State, model: RowModel, is_exact: bool) -> Misfit:
+def _measure(state: State, model: RowModel, trust: RowVector, is_exact: bool) -> Misfit:
     """Return how well the network describes the rows that are trusted."""
     is_class = ~model.is_bad
     if is_exact and not is_class.any():
@@ -241,7 +241,7 @@ def _measure(state: State, model: RowModel, is_exact: bool) -> Misfit:
     entries = [(e.gain + e.cost) / e.n_rows for e in state.entries]
     nats = float(np.array(entries)[is_class] @ model.shares[is_class]) if entries else 0.0
     given, draw = state.study.choose(state.n_rows), state.study.draw
-    weights = given.base if model.trusts_all else given.base * model.weigh(given.rows)
+    weights = given.base if is_even(trust) else given.base * trust[given.which]
     look = look_at(given.rows, weights, draw)
     ends = look_at_bottom(given.rows, weights, look.spectrum.q, draw)
     return Misfit(False, nats, int(is_class.sum()), look.top, look.limit, *ends)

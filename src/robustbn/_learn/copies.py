@@ -61,7 +61,6 @@ class Copies:
         Rows whose numbers lie in the same intervals are copies only if most of those that are too
         many have the same numbers.
 
-        model : what all rows look like.
         n_rows : what the rows weigh of which it is the density.
         """
         if not len(self.seen):
@@ -83,8 +82,6 @@ class Copies:
         """Return what it gains, in nats, that rows which come again have numbers of their own.
 
         What the others gain or lose by it is not in it.
-
-        model : what all rows looked like before.
         """
         which = self._place(repeats)
         seen, expected = self.weight[which], self._expect(model, n_rows)[which]
@@ -138,12 +135,9 @@ def find_copies(
 ) -> Copies:
     """Find the rows that appear at least three times. O(N log N) time.
 
-    prints, weights, codes : fingerprints of the rows, their weights and their codes.
-    load : encodes some of the codes.
     knows_patterns : whether nodes of the network say which values are missing.
     most : copies of a row that speak against none; it has to appear more often.
     written : prints of the numbers of the rows before they were cut; see `Survey`.
-    kernels : that look for fingerprints which occur several times.
     """
     found = load_kernels(kernels).find_copied(prints, max(LEAST_SEEN, most + 1))
     first, seen, one_each = found.first, found.seen, take_rows(codes, found.first)
@@ -159,10 +153,7 @@ def find_copies(
 
 
 def _share_alike(found: Copied, written: NDArray[np.uint64]) -> Vector:
-    """Return the share of the rows of each print that have the numbers which most of them have.
-
-    Of those whose numbers are known; 1 where none is.
-    """
+    """Return the share of each print's rows with the numbers most of them have; 1 if not known."""
     place = np.repeat(np.arange(len(found.seen)), found.seen)
     numbers = written[found.rows]
     place, numbers = place[numbers > 0], numbers[numbers > 0]

@@ -26,11 +26,9 @@ QUANTILE_ROWS = 20_000  # scores that the edges of the bins are read off: a thin
 def build_filter(
     table: Vector, rows: Rows, weights: RowVector, clean: Rows
 ) -> tuple[Filter, RowVector]:
-    """Return the filter that brings the scores' density down to that of clean rows, and factors.
-
-    Bins are cut at high quantiles of both score distributions together, so that the far tail, where
-    bad rows are, is resolved even when only a few rows are there.
-    """
+    """Return the filter that brings the scores' density down to that of clean rows, and factors."""
+    # Bins are cut at high quantiles of both score distributions together, so that the far tail,
+    # where bad rows are, is resolved even when only a few rows are there.
     observed, drawn = rows.score(table), clean.score(table)
     tails = 1 - np.geomspace(0.5, TAIL, BINS)
     both = (scores[:: 1 + len(scores) // QUANTILE_ROWS] for scores in (observed, drawn))
@@ -75,11 +73,9 @@ def filter_rest(
 
 
 def falling_ratios(above: Vector, below: Vector) -> Vector:
-    """Return the ratios `above / below`, neighbours pooled until they nowhere rise.
-
-    Pooling, unlike a running minimum, keeps the ratios right on average: noise in the bins alone
-    takes no weight away.
-    """
+    """Return the ratios `above / below`, neighbours pooled until they nowhere rise."""
+    # Pooling, unlike a running minimum, keeps the ratios right on average: noise in the bins alone
+    # takes no weight away.
     pools: list[tuple[float, float, int]] = []
     for a, b in zip(above.tolist(), below.tolist(), strict=True):
         pool = (a, b, 1)

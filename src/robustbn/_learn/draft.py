@@ -48,7 +48,6 @@ class Limits:
 class Worth:
     """What sets of parents are worth to a child, in nats: counted once, then remembered.
 
-    counts : of all rows, or of a sample of them.
     n_rows : all rows; what a sample tells is scaled to them.
     screen : what a sample tells: one more parent is counted only where that speaks for it.
     """
@@ -251,10 +250,6 @@ def find_tree(gains: Gains) -> list[Edge]:
     """Return the edges of the tree that gains most, away from the node that tells most.
 
     Pairs that gain nothing have no edge, so there may be several trees (Chow and Liu). O(d^2) time.
-
-    Parameters
-    ----------
-    gains : of pairs, as `measure_pairs` returns them.
     """
     links, edges = np.round(gains, 6), list[Edge]()
     root = int(np.argmax(np.maximum(gains, 0).sum(axis=0)))
@@ -293,8 +288,6 @@ def find_structure(
 ) -> tuple[Structure, Worth]:
     """Return the parents of each column, and what parents are worth; O(N d) a step.
 
-    codes : of rows; shape (N, d).
-    cards : states of each column.
     start : edges to begin with beside those of a tree.
     shakes : how often the search begins anew; 0 for a quick look.
     """

@@ -65,11 +65,7 @@ class Drafted:
 def draft_rows(
     codes: Codes, cards: Sequence[int], limits: Limits, config: RobustConfig, *, robust: bool = True
 ) -> Drafted:
-    """Return a draft of the rows that can be trusted, or of all; see `Limits`.
-
-    codes : of rows, one past the last state for a missing value; shape (N, d).
-    cards : states of each column.
-    """
+    """Return a draft of the rows that can be trusted, or of all; see `Limits`."""
     rng = np.random.default_rng(config.seed)
     is_out, n_wrong = np.zeros(len(codes), bool), 0
     if robust:
@@ -95,7 +91,10 @@ def _leave_out(
     worth = Worth(FamilyCounts(few, cards), len(few))
     structure = freeze(Climb(worth, limits, find_tree(measure_pairs(worth))))
     for _ in range(ROUNDS):
-        network = _network_of(structure, cards)
+        network = BayesianNetwork(
+            {str(child): [str(p) for p in own] for child, own in enumerate(structure)},
+            {str(k): list(range(card)) for k, card in enumerate(cards)},
+        )
         holed = find_holed(network.layout, codes)
         data = RowsInMemory(network, codes, config.kernels, config.n_threads, holed)
         survey = data.survey(None, SURVEYED, config.seed)
@@ -156,21 +155,11 @@ def _draft_apart(codes: Codes, cards: Sequence[int], limits: Limits) -> tuple[fl
     return total, structure
 
 
-def _network_of(structure: Structure, cards: Sequence[int]) -> BayesianNetwork:
-    return BayesianNetwork(
-        {str(child): [str(p) for p in own] for child, own in enumerate(structure)},
-        {str(k): list(range(card)) for k, card in enumerate(cards)},
-    )
-
-
 def _resample(
     codes: Codes, cards: Sequence[int], limits: Limits, structure: Structure,
     rng: np.random.Generator,
 ) -> tuple[dict[Edge, float], dict[Edge, float]]:  # fmt: skip
-    """Return how often each edge returns in drafts of half of the rows, either way and this way.
-
-    Halves without replacement: rows that occur twice would speak for edges that are not there.
-    """
+    """Return how often each edge returns in drafts of half of the rows, either way and this way."""
     edges = list_edges(structure)
     either, same = dict.fromkeys(edges, 0), dict.fromkeys(edges, 0)
     n = min(max(len(codes) // 2, 1), RESAMPLED)

@@ -23,24 +23,20 @@ MEASURED = 3  # pairs for each node that are measured on all rows
 def find_edges(
     layout: Layout, q: Vector, codes: Codes, weights: RowVector, nodes: Sequence[int]
 ) -> list[float]:
-    """Return what edges at some nodes gain, in nats: the best to each child, largest first.
-
-    All pairs are screened on a few rows by the correlation of what is left of them; of those that
-    depend most, edges both ways are measured on all rows.
-
-    q : tables of the rows; shape (M,).
-    """
+    """Return what edges at some nodes gain: the best to each child, screened on a few rows."""
     few, best = slice(None, None, -(-len(codes) // SCREENED)), dict[int, float]()
-    screened = [*screen_pairs(layout, q, codes[few], weights[few], nodes)]
-    told = [find_gain(told / 2, free, weights[few].sum()) for *_, told, free in screened]
+    pairs, told, free = screen_pairs(layout, q, codes[few], weights[few], nodes)
+    told = find_gain(told / 2, free, weights[few].sum())
     ancestors, by_column = find_ancestors(layout), np.asfortranarray(codes)
-    for k in np.argsort(told, kind="stable")[::-1][: MEASURED * len(nodes)]:
-        i, j, *_ = screened[k]
+    most = np.argsort(told, kind="stable")[::-1][: MEASURED * len(nodes)]
+    for i, j in pairs[most].tolist():
         ways = [(p, c) for p, c in ((i, j), (j, i)) if c not in ancestors[p]]
         gains = {c: _measure(layout, by_column, weights, p, c) for p, c in ways}
         gain = max(gains.values())
         alike = [c for c in gains if gains[c] == gain]
-        child = alike[0] if len(alike) == 1 else max(alike, key=lambda c: (_evenness(codes, c), c))
+        child = alike[0]
+        if len(alike) > 1:
+            child = max(alike, key=lambda c: (_evenness(by_column, c), c))
         best[child] = max(gain, best.get(child, 0.0))
     return sorted(best.values(), reverse=True)
 

@@ -40,14 +40,9 @@ class Places(NamedTuple):
 def choose_places(
     n_wrong: NDArray[np.int64], n_columns: int, columns: Sequence[PlaceColumn]
 ) -> Places | None:
-    """Return the column whose values tell best how often cells are wrong; None if none pays.
-
-    The wrong cells were drawn by one rate for all rows, which hides some of the differences: what
-    is gained is gained at least.
-
-    n_wrong : wrong cells of each row; shape (n,).
-    n_columns : cells of each row.
-    """
+    """Return the column whose values tell best how often cells are wrong; None if none pays."""
+    # The wrong cells were drawn by one rate for all rows, which hides some of the differences: what
+    # is gained is gained at least.
     best, chosen = 0.0, None
     for k, (codes, n_values, is_line) in enumerate(columns):
         if n_values > len(codes) / LEAST_GROUP:
@@ -67,12 +62,7 @@ def choose_places(
 
 
 def _cut(wrong: Vector, cells: Vector, price: float) -> NDArray[np.int32]:
-    """Return the stretch of each value in the division of a line that describes it shortest.
-
-    O(values^2) time.
-
-    price : nats that a further stretch costs.
-    """
+    """Return the stretch of each value in the division of a line that is shortest to describe."""
     n = len(wrong)
     wrong_before, cells_before = (np.concatenate([[0], np.cumsum(x)]) for x in (wrong, cells))
     worth, begins = np.zeros(n + 1), np.zeros(n + 1, np.int64)

@@ -18,24 +18,16 @@ from robustbn._learn.completion import Complete
 
 
 def typical_weight(weights: RowVector | None) -> float:
-    """Return the weight that stands for one row: the median; 1 where none are given.
-
-    With numbers of copies as weights most rows have 1 or little more, and a mean would take many
-    rows for few; rows of hardly any weight or of very much do not move it.
-    """
+    """Return the weight that stands for one row: the median; 1 where none are given."""
+    # With numbers of copies as weights most rows have 1 or little more, and a mean would take many
+    # rows for few; rows of hardly any weight or of very much do not move it.
     return 1.0 if weights is None else float(np.median(weights[weights > 0]))
 
 
 def complete_fit(
     fit: RobustFit, data: Data, holes: Holes, weights: RowVector | None, complete: Complete
 ) -> RobustFit:
-    """Return the fit with the counts that its rows have once what is missing is expected.
-
-    The plain counts, which trust every row, are completed in the same way; one more pass.
-
-    holes : what the trusted rows ask.
-    weights : of the rows, as they were given.
-    """
+    """Return the fit with its counts, plain ones too, once what is missing is expected."""
     shown = drop_rounding(holes.layout, fit.counts, fit.plain_counts)
     unit = typical_weight(weights)
     if fit.cells is not None:  # their sweeps have drawn what is missing, too
@@ -69,7 +61,6 @@ def count_recorded(
     which stand for all. O(n) time for each edge.
 
     model : judges the surveyed rows where nobody holds the trust in each row.
-    trust, weights : of all rows: the trust in them, and their weights as they were given.
     """
     layout = survey.rows.layout
     if not layout.holed or (trust is not None and is_even(trust)):
@@ -84,10 +75,7 @@ def count_recorded(
 
 
 def _count_joint(layout: Layout, codes: Codes, columns: tuple[int, ...], weights: Vector) -> Vector:
-    """Return the weight of the rows that show each joint state of some columns; shape (k, 2).
-
-    weights : two of each row; shape (2, n).
-    """
+    """Return the weights of the rows that show each joint state of some columns; shape (k, 2)."""
     states, is_shown = layout.joint_states(codes, columns)
     size = prod(layout.cards[c] for c in columns)
     counts = [np.bincount(states[is_shown], each[is_shown], size) for each in weights]

@@ -72,11 +72,7 @@ def probability(traits: Traits, coefficients: Traits) -> float:
 
 
 def keep_at(p: float) -> float:
-    """Return the share of its weight that a row of a group keeps, by its probability to be bad.
-
-    As much as the loss on held-out tables says: a wrong accusation costs more than bad rows that
-    stay.
-    """
+    """Return the share of its weight that a row of a group keeps: a wrong accusation costs more."""
     p = float(np.clip(p, 1e-12, 1 - 1e-12))
     odds = np.log(p / (1 - p)) - np.log(DISTRUSTED / (1 - DISTRUSTED))
     kept = float(1 / (1 + np.exp(np.clip(STEEPNESS * odds, -40, 40))))
@@ -84,10 +80,7 @@ def keep_at(p: float) -> float:
 
 
 def judge_groups(state: State) -> Vector:
-    """Return the probability of each group to be bad rows; shape (K,).
-
-    As groups beside rows of the network are judged, and as others are, by how surely they are.
-    """
+    """Return the probability of each group to be bad rows; shape (K,)."""
     exactness = find_exactness(state)
     return np.array([_judge(state, k, t, exactness) for k, t in enumerate(find_traits(state))])
 
@@ -144,11 +137,9 @@ def find_traits(state: State) -> list[Traits]:
 
 
 def find_kin(state: State) -> Vector:
-    """Return how far each group is a part of each other one, from 0 to 1; shape (K, K).
-
-    The share of its rows that would be the other's without it. A part has at most as many rows as
-    its whole; between once and twice as many, the share fades to 0.
-    """
+    """Return how far each group is a part of each other one, from 0 to 1; shape (K, K)."""
+    # The share of its rows that would be the other's without it. A part has at most as many rows as
+    # its whole; between once and twice as many, the share fades to 0.
     shares = np.asarray(state.population.shares, np.float64)
     others = shares @ (1 - np.eye(shares.shape[1]))[:, 1:]  # of each group, what all others have
     own = state.sample.base[:, None] * shares[:, 1:]
@@ -160,10 +151,8 @@ def find_kin(state: State) -> Vector:
 
 
 def _judge_as_parts(evidence: list[float], kin: Vector) -> list[float]:
-    """Return what groups bring, those that were split off an earlier one as parts of it.
-
-    Rows of one kind are often found in several groups, and what enters later has less to explain.
-    """
+    """Return what groups bring, those that were split off an earlier one as parts of it."""
+    # Rows of one kind are often found in several groups, and what enters later has less to explain.
     found = evidence.copy()
     for k in range(1, len(found)):
         whole = int(np.argmax(kin[k, :k]))
@@ -201,11 +190,7 @@ def _log(value: float) -> float:
 
 
 def _find_missed_a_row(state: State, k: int, weights: Vector, enough: float) -> float:
-    """Return what a group brings for each row it holds, nothing refitted without it.
-
-    Asked of it, and of it and all that entered after it: these may have split its rows, and then
-    none of them alone is missed.
-    """
+    """Return what a group, alone or with those that entered after it, brings for each row."""
     later = list(range(k, len(weights)))
     found = []
     for left_out in ([k], later):

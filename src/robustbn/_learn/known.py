@@ -51,10 +51,7 @@ def override_known(sides: NDArray[np.int8], trust: RowVector) -> RowVector:
 
 
 def contradicts_known(wrong: WrongCells, known: Known) -> bool:
-    """Return whether rows that a person vouches for have far more wrong cells than others.
-
-    They are a class of their own then, whose rows are right.
-    """
+    """Return whether rows that a person vouches for have far more wrong cells than others."""
     is_good = known.sides > 0
     n_good = int(is_good.sum())
     of_good = int(is_good[wrong.rows].sum())
@@ -80,16 +77,15 @@ def heed_known(study: Study, verdict: Verdict, known: Known) -> Verdict:
         misfit = describe_classes(base, model, counts[:, ~model.is_bad], n)
     chances = np.append(verdict.chances, np.ones(model.n_others - len(verdict.chances)))
     chances = np.where(is_decided, 1 - kept, chances)
-    return replace(verdict, model=model, group_counts=counts, chances=chances, misfit=misfit)
+    verdict = replace(verdict, model=model, judged=(None, None), misfit=misfit)
+    return replace(verdict, group_counts=counts, chances=chances)
 
 
 def find_sides(model: RowModel, known: Known) -> Vector:
-    """Return what rows of each component keep of their weight, as known rows say; shape (K,).
-
-    A component changes sides if a row that is known, at least, puts it there, more of them do than
-    do not, and they are not just strays: rows known to be good are about as frequent in it as in
-    the main class, or rows known to be bad are several times as frequent.
-    """
+    """Return what rows of each component keep of their weight, as known rows say; shape (K,)."""
+    # A component changes sides if a row that is known, at least, puts it there, more of them do
+    # than do not, and they are not just strays: rows known to be good are about as frequent in it
+    # as in the main class, or rows known to be bad are several times as frequent.
     if not model.n_others:
         return model.kept
     belongs = model.sort(known.rows)[0].astype(np.float64)
@@ -116,10 +112,7 @@ def _excuse_filters(model: RowModel, known: Known, sample: Sample) -> bool:
 
 
 def _add_missed_group(sample: Sample, model: RowModel, known: Known) -> RowModel:
-    """Return the model with a kind for the known bad rows that none of its kinds holds, if any.
-
-    They are a start like any other: it must find rows like them, and earn its description.
-    """
+    """Return the model with a kind for the known bad rows that none of its kinds holds, if any."""
     layout = sample.rows.layout
     belongs = model.sort(known.rows)[0] if model.n_others else np.ones((known.rows.n_rows, 1))
     held = belongs[:, 1:][:, model.is_bad].sum(axis=1)
@@ -144,11 +137,7 @@ def _add_missed_group(sample: Sample, model: RowModel, known: Known) -> RowModel
 
 
 def describe_classes(misfit: Misfit, model: RowModel, counts: Vector, n_rows: float) -> Misfit:
-    """Return how well a network fits rows of which these classes are good.
-
-    misfit : before some components changed sides.
-    counts : weight of each class beside the main one on each cell; shape (M, classes).
-    """
+    """Return how well a network fits rows of which these classes are good."""
     is_class = ~model.is_bad
     shares = np.clip(model.shares[is_class], SMALLEST_SHARE, 1 - SMALLEST_SHARE)
     told = (counts * model.evidence[:, is_class]).sum(axis=0) / max(n_rows, 1.0)
@@ -165,10 +154,7 @@ def describe_classes(misfit: Misfit, model: RowModel, counts: Vector, n_rows: fl
 
 
 def decide_groups(model: RowModel, bad: Sequence[int], good: Sequence[int]) -> RowModel:
-    """Return a model in which a person has decided which groups are bad.
-
-    bad, good : columns of `group_counts`.
-    """
+    """Return a model in which a person has decided which groups (columns) are bad, and good."""
     kept = model.kept.copy()
     kept[list(bad)], kept[list(good)] = 0.0, 1.0
     return replace(model, kept=kept)
@@ -177,7 +163,6 @@ def decide_groups(model: RowModel, bad: Sequence[int], good: Sequence[int]) -> R
 def refit_decided(fit: RobustFit, model: RowModel, judged: Judged | None = None) -> RobustFit:
     """Return a fit whose groups a person has decided on. Nothing is learned again.
 
-    model : as `decide_groups` returns it.
     judged : all rows, by that model; without them, the sums of groups join or leave those of the
         good rows.
     """

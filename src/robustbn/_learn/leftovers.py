@@ -9,10 +9,9 @@ information that an edge would gain, and a likelihood-ratio test of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -45,21 +44,16 @@ class Leftover:
 def find_leftovers(
     layout: Layout, q: Vector, codes: Codes, weights: RowVector, p_value: float
 ) -> list[Leftover]:
-    """Return the pairs whose dependence cannot be chance, largest gain first.
+    """Return pairs whose dependence cannot be chance, at a corrected p-value, largest gain first.
 
     O(n D^2) time with D the states of all nodes together, and O(D^2) memory.
-
-    q : tables of the trusted rows; shape (M,).
-    codes, weights : some rows, and the trust in them; shapes (n, d) and (n,).
-    p_value : largest to be named, after correcting for the number of pairs.
     """
     ancestors, d = find_ancestors(layout), layout.n_nodes
-    screened = screen_pairs(layout, q, codes, weights, range(d))
-    chances = {(i, j): chi2_tail(told, free) for i, j, told, free in screened}
-    pairs = [pair for pair, chance in chances.items() if chance < SCREENED]
-    pairs.sort(key=lambda pair: chances[pair])
+    pairs, told, free = screen_pairs(layout, q, codes, weights, range(d))
+    chances = np.array(list(map(chi2_tail, told.tolist(), free.tolist())))
+    order = np.argsort(chances, kind="stable")[: np.count_nonzero(chances < SCREENED)]
     found = []
-    for i, j in pairs[: MOST_MEASURED * d]:
+    for i, j in pairs[order[: MOST_MEASURED * d]].tolist():
         edge = _choose_direction(layout, ancestors, i, j)
         measured = measure_pair(layout, codes, weights, *edge)
         if measured is None:
@@ -76,72 +70,88 @@ def find_leftovers(
 
 def screen_pairs(
     layout: Layout, q: Vector, codes: Codes, weights: RowVector, nodes: Sequence[int]
-) -> Iterator[tuple[int, int, float, float]]:
-    """Yield pairs that no edge joins, at least one of some nodes, and how far they are correlated.
+) -> tuple[NDArray[np.intp], Vector, Vector]:
+    """Return pairs that no edge joins, at least one of some nodes, and how far they are correlated.
 
-    Of each pair: the node that comes later, the other, and the statistic of the correlation of
+    Of each pair: the node that comes later and the other, the statistic of the correlation of
     their residuals, which has a chi-squared distribution where the network is right, with its
     degrees of freedom. A pair is seen by the rows that show both nodes and all their parents. Nodes
     of very many states are left out.
     """
-    cards, chosen, family = np.array(layout.cards), set(nodes), layout.families
-    screened = np.flatnonzero(cards <= MOST_STATES_SCREENED).tolist()
-    start = np.concatenate([[0], np.cumsum(cards[screened])]).astype(np.int64)
+    cards, steps = np.array(layout.cards), _find_steps(layout)
+    screened = np.flatnonzero(cards <= MOST_STATES_SCREENED)
+    start = np.concatenate([[0], np.cumsum(cards[screened])])
     product = np.zeros((start[-1], start[-1]))
     total, squares = np.zeros(len(screened)), np.zeros((len(screened), len(screened)))
     for first in range(0, len(codes), SCREENED_AT_ONCE):
         part = codes[first : first + SCREENED_AT_ONCE]
         given = weights[first : first + SCREENED_AT_ONCE].astype(np.float64)
-        residuals, shown = np.zeros((len(part), start[-1])), np.zeros((len(part), len(screened)))
-        for k, i in enumerate(screened):
-            rows, left = _residuals(layout, q, part, i)
-            shown[rows, k] = 1.0
-            residuals[rows, start[k] : start[k + 1]] = left
+        residuals, shown = _residuals(layout, q, part, screened, steps[:, screened])
         product += residuals.T @ (residuals * given[:, None])
         total += given @ shown
         squares += shown.T @ (shown * np.square(given)[:, None])
-    roots = [_root_of_inverse(product[a:b, a:b]) for a, b in pairwise(start)]
-    for side in (product, product.T):
-        for root, a, b in zip(roots, start, start[1:], strict=False):
-            side[a:b] = root @ side[a:b]
+    for card in np.unique(cards[screened]):  # nodes of as many states at once
+        own = start[:-1][cards[screened] == card, None] + np.arange(card)
+        roots = _roots_of_inverses(product[own[:, :, None], own[:, None]])
+        for side in (product, product.T):
+            side[own] = roots @ side[own]
     told = np.add.reduceat(np.add.reduceat(product**2, start[:-1], axis=0), start[:-1], axis=1)
     told *= np.outer(total, total) / np.maximum(squares, 1e-300)
-    for k, i in enumerate(screened):
-        for h, j in enumerate(screened[:k]):
-            if (i in chosen or j in chosen) and not (i in family[j] or j in family[i]):
-                yield i, j, float(told[k, h]), float((layout.cards[i] - 1) * (layout.cards[j] - 1))
+    is_chosen, is_apart = np.isin(screened, nodes), steps[np.ix_(screened, screened)] == 0
+    is_asked = (is_chosen | is_chosen[:, None]) & is_apart & is_apart.T
+    places = np.argwhere(np.tril(is_asked, -1))
+    pairs = screened[places]
+    return pairs, told[tuple(places.T)], (cards[pairs] - 1.0).prod(axis=1)
+
+
+def _find_steps(layout: Layout) -> Vector:
+    """Return by how much a state of each column moves the cell of each node; shape (d, d)."""
+    steps = np.zeros((layout.n_nodes, layout.n_nodes))
+    for node, family in enumerate(layout.families):
+        steps[family, node] = layout.strides[node]
+    return steps
 
 
 def _residuals(
-    layout: Layout, q: Vector, codes: Codes, node: int
-) -> tuple[NDArray[np.intp], Vector]:
-    """Return the rows that show a node and its parents, and what is left of it there; (n, card).
+    layout: Layout, q: Vector, codes: Codes, nodes: NDArray[np.intp], steps: Vector
+) -> tuple[Vector, Vector]:
+    """Return what is left of the states of some nodes, and which of the nodes each row shows.
 
-    That is each state, 1 or 0, less what the parents lead to expect.
+    That is each state, 1 or 0, less what the parents lead to expect; 0 where a row does not show
+    the node and its parents. Shapes (n, D) and (n, d).
+
+    steps : see `_find_steps`, of these nodes.
     """
-    cells, is_shown = layout.joint_states(codes, layout.families[node])
-    rows, card, start = np.flatnonzero(is_shown), layout.cards[node], layout.cell_start
-    tables = q[start[node] : start[node + 1]].reshape(-1, card)
-    left = -tables[cells[rows] // card]
-    left[np.arange(len(rows)), codes[rows, node]] += 1
-    return rows, left
+    cards, by_column = np.array(layout.cards), np.asfortranarray(codes, np.float64).T
+    is_hole, own = by_column >= cards[:, None], by_column[nodes]
+    shown = ((steps > 0).T.astype(np.float64) @ is_hole == 0).astype(np.float64)
+    first = (steps.T @ by_column - own).astype(np.int64) + layout.cell_start[nodes, None]
+    of_state = np.repeat(np.arange(len(nodes)), cards[nodes])
+    state = np.concatenate([np.arange(card) for card in cards[nodes]])[:, None]
+    left = (own[of_state] == state) - q.take(first[of_state] + state, mode="clip")
+    return (left * shown[of_state]).T, shown.T
 
 
-def _root_of_inverse(matrix: Vector) -> Vector:
-    values, vectors = np.linalg.eigh(matrix)
-    is_there = values > 1e-9 * max(float(values[-1]), 1e-300)
+def _roots_of_inverses(matrices: Vector) -> Vector:
+    """Return the root of the inverse of each of some matrices; shape (g, k, k)."""
+    values, vectors = np.linalg.eigh(matrices)
+    is_there = values > 1e-9 * np.maximum(values[:, -1:], 1e-300)
     scale = np.where(is_there, 1 / np.sqrt(np.where(is_there, values, 1.0)), 0.0)
-    root: Vector = (vectors * scale) @ vectors.T
-    return root
+    roots: Vector = (vectors * scale[:, None]) @ vectors.transpose(0, 2, 1)
+    return roots
 
 
 def chi2_tail(value: float, freedom: float) -> float:
-    """Return the probability of more than `value`, by Wilson and Hilferty's cube root."""
+    """Return the probability of a chi-square above `value`."""
     if freedom <= 0 or value <= 0:
         return 1.0
+    return 0.5 * math.erfc(score_chi2(value, freedom) / math.sqrt(2))
+
+
+def score_chi2(value: float, freedom: float) -> float:
+    """Return a chi-square in standard deviations, by Wilson and Hilferty's cube root."""
     spread = 2 / (9 * freedom)
-    z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
-    return 0.5 * math.erfc(z / math.sqrt(2))
+    return float(((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread))
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -150,11 +160,7 @@ def chi2_tail(value: float, freedom: float) -> float:
 def measure_pair(
     layout: Layout, codes: Codes, weights: RowVector, parent: int, child: int
 ) -> tuple[float, float, float] | None:
-    """Return the gain of an edge in nats a row, the p-value of its test, and what those rows weigh.
-
-    All of the rows that show the child, its parents and the new one. None where its table would be
-    too large to be measured.
-    """
+    """Return an edge's gain in nats a row, p-value and rows; None if its table is too large."""
     *given, _ = layout.families[child]
     shape = prod(layout.cards[p] for p in given), layout.cards[parent], layout.cards[child]
     if prod(shape) > MOST_TABLE:
@@ -164,12 +170,13 @@ def measure_pair(
         cells, weights = cells[is_shown], weights[is_shown]
     counts = np.bincount(cells, weights, prod(shape)).reshape(shape).astype(np.float64)
     total = float(counts.sum())
-    alone = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True)
+    of_parent, of_child = counts.sum(axis=2), counts.sum(axis=1)
+    alone = of_child[:, None] * of_parent[:, :, None]
     alone /= np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1e-300)
     seen = counts > 0
     information = float((counts[seen] * np.log(counts[seen] / alone[seen])).sum())
-    rows, columns = (counts.sum(axis=a) > 0 for a in (2, 1))
-    freedom = float(((rows.sum(axis=1) - 1).clip(0) * (columns.sum(axis=1) - 1).clip(0)).sum())
+    rows, columns = (np.count_nonzero(each, axis=1) - 1 for each in (of_parent, of_child))
+    freedom = float((np.maximum(rows, 0) * np.maximum(columns, 0)).sum())
     n_effective = total**2 / max(float(np.square(weights, dtype=np.float64).sum()), 1e-300)
     statistic = 2 * information * n_effective / max(total, 1e-300)
     gain = information / max(total, 1e-300) - freedom / (2 * max(n_effective, 1.0))

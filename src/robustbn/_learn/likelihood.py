@@ -17,10 +17,7 @@ def log_likelihood_of_rows(rows: Rows, probabilities: Vector) -> RowVector:
 def log_likelihood_of_table(
     network: BayesianNetwork, table: Table, kernels: str | None = None, n_threads: int | None = None
 ) -> RowVector:
-    """Return `log P(what the row shows)` for each row; shape (N,).
-
-    It is NaN for a row that misses too many connected values for an exact sum.
-    """
+    """Return `log P(what the row shows)`; NaN where too many connected values are missing."""
     q = network.probabilities
     rows = load_rows(network, table.codes, kernels, n_threads, holed=table.holed)
     found = log_likelihood_of_rows(rows, q)

@@ -26,17 +26,11 @@ MOST_DRAWS = 8  # tables drawn, of rows fewer than that: the top of one varies b
 
 @dataclass(frozen=True, eq=False)
 class RowSpectrum:
-    """Tables of weighted rows, and the top of their covariance.
+    """Tables of weighted rows, and the top of their covariance."""
 
-    Parameters
-    ----------
-    q : weighted tables; shape (M,).
-    values : top eigenvalues, largest first.
-    table : for each, the table whose sum over a row's cells is its score along it; shape (M, k).
-    """
-
-    q: Vector
-    values: Vector
+    q: Vector  # weighted tables; shape (M,)
+    values: Vector  # top eigenvalues, largest first
+    # for each, the table whose sum over a row's cells is its score along it; shape (M, k)
     table: Vector
 
     @property
@@ -47,17 +41,11 @@ class RowSpectrum:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What some rows look like.
+    """What some rows look like."""
 
-    Parameters
-    ----------
-    spectrum : of the rows.
-    limit : what its top may be for rows of the network.
-    clean : as many rows drawn from their tables, if there was a reason to draw some.
-    """
-
-    spectrum: RowSpectrum
-    limit: float
+    spectrum: RowSpectrum  # of the rows
+    limit: float  # what its top may be for rows of the network
+    # as many rows drawn from their tables, if there was a reason to draw some
     clean: Rows | None = None
 
     @property
@@ -74,11 +62,7 @@ class Look:
 def look_at(rows: Rows, weights: RowVector, draw: Draw, *, closely: bool = False) -> Look:
     """Look at weighted rows, and at rows drawn from their tables, several times if they are few.
 
-    None are drawn where the top is one that good rows of any network may have, or is far too large.
-
-    Parameters
-    ----------
-    closely : draw rows in any case.
+    None are drawn, unless `closely`, where the top is what good rows may have, or far too large.
     """
     order = order_cells(rows)
     spectrum, n = find_spectrum(rows, weights, order), max(sum_weights(weights), 1.0)
@@ -100,12 +84,7 @@ def find_spectrum(
     order: NDArray[np.int64] | None = None,
     damping: float = DAMPING,
 ) -> RowSpectrum:
-    """Centre and scale rows at their own weighted counts and find the top of the covariance.
-
-    Parameters
-    ----------
-    order : of the cells, for spectra that are compared; by default as `order_cells` has it.
-    """
+    """Centre and scale rows at their own weighted counts and find the top of the covariance."""
     expansion = Expansion.at_weights_of(rows, weights, damping)
     spectrum = top_eigenpairs(
         expansion,
@@ -134,11 +113,9 @@ def order_cells(rows: Rows) -> NDArray[np.int64]:
 
 
 def clean_top(clean: Rows, n_rows: float, order: NDArray[np.int64] | None = None) -> float:
-    """Return the top eigenvalue to expect of `n_rows` good rows, from drawn ones.
-
-    With n rows instead of n' the excess over 1, which is sampling noise, changes by at most
-    `sqrt(n' / n)`.
-    """
+    """Return the top eigenvalue to expect of `n_rows` good rows, from drawn ones."""
+    # With n rows instead of n' the excess over 1, which is sampling noise, changes by at most
+    # `sqrt(n' / n)`.
     ratio = clean.n_rows / n_rows
     top = find_spectrum(clean, even_weights(clean.n_rows), order, DAMPING * ratio).top
     return 1.0 + max(0.0, top - 1.0) * float(np.sqrt(ratio))
@@ -171,11 +148,9 @@ class _Shortfall:
 
 
 def find_bottom(rows: Rows, weights: RowVector) -> float:
-    """Return 1 less the largest shortfall of the covariance against that of the tables.
-
-    About 1 for rows of a network. An edge that is missing moves eigenvalues up and down alike; bad
-    rows move the top far more than the bottom.
-    """
+    """Return 1 less the largest shortfall of the covariance against that of the tables."""
+    # About 1 for rows of a network. An edge that is missing moves eigenvalues up and down alike;
+    # bad rows move the top far more than the bottom.
     expansion, total = Expansion.at_weights_of(rows, weights, DAMPING), sum_weights(weights)
     short = top_eigenpairs(
         _Shortfall(expansion, total),  # type: ignore[arg-type]

@@ -62,8 +62,6 @@ def mend_labels(
 ) -> Mended:
     """Return the labels that are likely to be wrong, and the likeliest others.
 
-    columns : labels of each node.
-    parents : of each node, by number.
     context : labels of the rows, such as their source, by column: the values of the best column
         have rates of errors of their own, if these explain more than they cost.
     """
@@ -96,13 +94,12 @@ def mend_labels(
 def doubt_singles(
     wrong: WrongCells, learned: Learned, labels: tuple[tuple[str, ...], ...]
 ) -> WrongCells:
-    """Return wrong cells with what else is known of labels that occur once.
-
-    No other row vouches for such a label, be it a misspelling or a rare one: the sweeps take it for
-    an error wherever another label fits its neighbours. But where many true labels occur twice,
-    many occur once, too. A misspelling is like the label that it stands for, or has an odd form.
-    Where most rows have a label of their own, it names them, and nothing tells that it is wrong.
-    """
+    """Return wrong cells with what else is known of labels that occur once."""
+    # No other row vouches for such a label, be it a misspelling or a rare one: the sweeps take it
+    # for an error wherever another label fits its neighbours. But where many true labels occur
+    # twice, many occur once, too. A misspelling is like the label that it stands for, or has an odd
+    # form. Where most rows have a label of their own, it names them, and nothing tells that it is
+    # wrong.
     p = wrong.probability.astype(np.float64)
     for j, names in enumerate(labels):
         n_shown, n_true = (
@@ -137,10 +134,7 @@ class _Spelling:
     forms: Counter[str]  # how many of them have each form
 
     def compare(self, label: str, other: str, own: int) -> int:
-        """Return how a label looks beside another: like it to a degree, and of which form.
-
-        own : 1 if the label is among those whose forms are known, else 0.
-        """
+        """Return how alike a label and another are, and its form; `own`: 1 if its form is known."""
         degree = int(SequenceMatcher(None, label, other, autojunk=False).ratio() * DEGREES)
         is_odd = self.forms[_form(label)] <= own
         return min(degree, DEGREES - 1) + DEGREES * is_odd
@@ -161,13 +155,11 @@ def _shares(looks: list[int]) -> Vector:
 def mend_by_votes(
     columns: Sequence[Sequence[str]], parents: tuple[tuple[int, ...], ...], key: int
 ) -> Mended:
-    """Return the labels that rows of the same key outvote: each key has one value in a column.
-
-    Looked at are the columns with the key among their parents. A row shows the key's value or, with
-    the rate of its column, any label, so a label is the true one in proportion to
-    `((1 - rate) r / rate) ** rows` that show it, of r labels. An empty cell has no vote, and is
-    filled. Sources that copy each other count as if they did not: the probabilities are too high.
-    """
+    """Return the labels that rows of the same key outvote: each key has one value in a column."""
+    # Looked at are the columns with the key among their parents. A row shows the key's value or,
+    # with the rate of its column, any label, so a label is the true one in proportion to `((1 -
+    # rate) r / rate) ** rows` that show it, of r labels. An empty cell has no vote, and is filled.
+    # Sources that copy each other count as if they did not: the probabilities are too high.
     coded = [_code(column) for column in columns]
     labels = tuple(names for _, names in coded)
     of, n_keys = coded[key][0].astype(np.int64), len(labels[key])

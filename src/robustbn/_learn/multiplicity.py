@@ -46,6 +46,29 @@ ANY_NUMBER = 2**62  # of copies speaks against no row
 
 
 @dataclass(frozen=True, eq=False)
+class _Some:
+    """About so many rows as are looked at, each with all its copies: by fingerprints."""
+
+    rows: NDArray[np.int64]  # which they are
+    # first, place, seen: different rows: the first of each, which of them each row is, how often
+    first: NDArray[np.int64]
+    place: NDArray[np.int64]
+    seen: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, study: Study) -> _Some:
+        """Choose rows, and find those that are equal."""
+        share = LOOKED_AT / max(study.n_rows, 1)
+        if share >= 1:
+            rows = np.arange(study.n_rows)
+        else:  # the low halves, on machines that are little-endian, as all of ours are
+            rows = np.flatnonzero(study.prints.view(np.uint32)[::2] < np.uint32(share * 2**32))
+        prints = study.prints[rows]
+        _, *found = np.unique(prints, return_index=True, return_inverse=True, return_counts=True)
+        return cls(rows, *found)
+
+
+@dataclass(frozen=True, eq=False)
 class _Rare:
     """Different rows that should appear once, the least likely first."""
 
@@ -57,34 +80,26 @@ class _Rare:
 
     @property
     def most_copies(self) -> int:
-        """How often a row may appear by design: the upper tail of most rows, carried on.
-
-        Numbers of copies that are drawn fall off at least as fast from the 95 % on as before.
-        """
+        """How often a row may appear by design: the upper tail of most rows, carried on."""
         middle, high = np.quantile(self.seen, [0.5, 0.95])
         decades = np.log10(max(0.05 * len(self.seen) * self.scale, 1.0)) + TAIL
         return int(np.ceil(high + (high - middle + 1) * decades))
 
     def find_effect(self, most: int) -> float:
-        """Return how many rows say as much as one, but for what a row has of its like by chance.
-
-        most : a row of more copies is no measure of the others.
-        """
+        """Return how many rows say as much as one, beyond chance; of at most `most` copies."""
         within = self.weight <= most
         weight, expected = self.weight[within], self.expected[within]
         return _find_effect(weight) - float(weight @ expected / max(weight.sum(), 1.0))
 
 
 def heed_design(network: BayesianNetwork, study: Study) -> Study:
-    """Return a study that takes copies for what the caller says, or the rows show, that they are.
-
-    O(N) time, unless all rows have copies.
-    """
+    """Return a study that takes copies for what the caller says, or the rows show, they are."""
     copies, scale = study.config.copies, study.scale
     if copies == "distrust":
         return study
-    study, divisor = _thin(study)
-    rare = _find_rare(study)
+    some = _Some.of(study)
+    study, divisor = _thin(study, some)
+    rare = _find_rare(study, some if divisor == 1 else _Some.of(study))
     is_alike = rare is not None and _are_alike(study, rare)
     is_counted = divisor > 1 or is_alike or copies == "count"
     effect, most = _find_effect(study.given), 0
@@ -107,10 +122,9 @@ def heed_design(network: BayesianNetwork, study: Study) -> Study:
     return replace(study, repetition=found, effect=effect, most_copies=most)
 
 
-def _thin(study: Study) -> tuple[Study, int]:
+def _thin(study: Study, some: _Some) -> tuple[Study, int]:
     """Return the rows once each, if all are there k times, 2k times and so on; and k."""
-    *_, seen = np.unique(study.prints[_choose_some(study)], return_counts=True)
-    if np.gcd.reduce(seen) <= 1 or (study.given != study.given[0]).any():
+    if np.gcd.reduce(some.seen) <= 1 or (study.given != study.given[0]).any():
         return study, 1
     *_, seen = np.unique(study.prints, return_counts=True)
     divisor = int(np.gcd.reduce(seen))
@@ -125,36 +139,22 @@ def _thin(study: Study) -> tuple[Study, int]:
     return replace(study, survey=thinned, given=given, prints=study.prints[kept]), divisor
 
 
-def _choose_some(study: Study) -> NDArray[np.int64]:
-    """Return about so many rows as are looked at, each with all its copies: by fingerprints."""
-    share = LOOKED_AT / max(study.n_rows, 1)
-    if share >= 1:
-        return np.arange(study.n_rows)
-    low = study.prints.view(np.uint32)[
-        ::2
-    ]  # of machines that are little-endian, as all of ours are
-    return np.flatnonzero(low < np.uint32(share * 2**32))
-
-
-def _find_rare(study: Study) -> _Rare | None:
+def _find_rare(study: Study, some: _Some) -> _Rare | None:
     """Return rows that should appear once; None if too few do, or too few rows are repeated."""
-    survey, some = study.survey, _choose_some(study)
-    _, first, place, seen = np.unique(
-        study.prints[some], return_index=True, return_inverse=True, return_counts=True
-    )
-    if 1 - np.count_nonzero(seen == 1) / max(len(some), 1) < NOTICED:
+    survey, seen = study.survey, some.seen
+    if 1 - np.count_nonzero(seen == 1) / max(len(some.rows), 1) < NOTICED:
         return None
-    codes = take_rows(survey.codes, some[first])
+    codes = take_rows(survey.codes, some.rows[some.first])
     rows = study.load(codes)
     log_q = _log_likelihood(study, rows)
     if rows.layout.holed and not study.knows_patterns:
-        log_q += np.log(share_patterns(rows.layout, survey.codes[some], first))
+        log_q += np.log(share_patterns(rows.layout, survey.codes[some.rows], some.first))
     expected = study.n_rows * np.exp(log_q)
     is_rare = expected <= EXPECTED
     if np.count_nonzero(is_rare) < STRATA * LEAST:
         return None
-    weight = np.bincount(place, study.given[some], len(seen)).astype(np.float64)
-    scale = study.n_rows / len(some)
+    weight = np.bincount(some.place, study.given[some.rows], len(seen)).astype(np.float64)
+    scale = study.n_rows / len(some.rows)
     rare = np.flatnonzero(is_rare)[np.argsort(expected[is_rare], kind="stable")]
     return _Rare(codes[rare], seen[rare], weight[rare], expected[rare], scale)
 
@@ -178,10 +178,7 @@ def _are_alike(study: Study, rare: _Rare) -> bool:
 
 
 def _is_expected(study: Study, share: float) -> bool:
-    """Whether rows that should appear once are as many as the tables say.
-
-    Bad rows of a few patterns are repeated, too, but there are more of them.
-    """
+    """Whether rows that should appear once are as many as the tables say, and not more."""
     layout, n = study.survey.rows.layout, min(study.n_rows, LOOKED_AT)
     drawn = study.draw([(normalise_counts(layout, study.survey.counts, 1e-3), n)])
     expected = study.n_rows * np.exp(_log_likelihood(study, drawn))
@@ -189,11 +186,9 @@ def _is_expected(study: Study, share: float) -> bool:
 
 
 def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
-    """Whether rows are there as often as if a table had been drawn from with replacement.
-
-    Numbers of copies are then those of a Poisson distribution without its zeros. Where somebody
-    copied some rows, far more rows are there once than a distribution of that mean has.
-    """
+    """Whether rows are there as often as if a table had been drawn from with replacement."""
+    # Numbers of copies are then those of a Poisson distribution without its zeros. Where somebody
+    # copied some rows, far more rows are there once than a distribution of that mean has.
     mean = float(seen.mean())
     rate = max(mean - 1, 1e-6)
     for _ in range(50):
@@ -203,10 +198,7 @@ def _is_drawn_anew(seen: NDArray[np.int64]) -> bool:
 
 
 def _find_effect(weight: RowVector) -> float:
-    """Return how many rows say as much as one: `sum of w^2 / sum of w` in units of a row.
-
-    weight : of different rows, or of all rows where 1 is the mean.
-    """
+    """Return how many rows say as much as one: `sum of w^2 / sum of w` in units of a row."""
     if is_even(weight):
         return 1.0
     weight = weight.astype(np.float64)
@@ -223,19 +215,16 @@ def _find_uneven(network: BayesianNetwork, rare: _Rare) -> UnevenCopies | None:
     more = (rare.seen[repeated] - 1).astype(np.float64)
     if len(repeated) < ALIKE * least:
         return None
-    for i, node in enumerate(network.nodes):
-        states, card = rare.codes[:, i], len(network.states[node])
-        inside = np.bincount(states, minlength=card + 1)[:card].astype(np.float64)
-        here = states[repeated]
-        again = np.bincount(here, minlength=card + 1)[:card] / np.maximum(inside, 1)
-        mean = 1 + np.bincount(here, more, card + 1)[:card] / np.maximum(inside, 1)
-        rest = (total - inside * mean) / np.maximum(n - inside, 1)
-        is_uneven = (again >= ALIKE) & (mean >= UNEVEN * rest)
-        is_uneven &= (inside >= least) & (n - inside >= least)
-        contrast = np.where(is_uneven, inside * (n - inside) * (mean - rest) ** 2, 0.0)
-        k = int(contrast.argmax())
-        if contrast[k] > best:
-            best = float(contrast[k])
-            state = str(network.states[node][k])
-            found = UnevenCopies(node, state, float(mean[k]), float(rest[k]))
+    for node, states in zip(network.nodes, np.asfortranarray(rare.codes).T, strict=True):
+        here, labels = states[repeated], network.states[node]
+        again = np.bincount(here, minlength=len(labels))[: len(labels)]
+        for k in np.flatnonzero(again >= ALIKE * least).tolist():
+            inside = int(np.count_nonzero(states == k))
+            if again[k] / inside < ALIKE or not least <= inside <= n - least:
+                continue
+            mean = 1 + float(more[here == k].sum()) / inside
+            rest = (total - inside * mean) / (n - inside)
+            contrast = inside * (n - inside) * (mean - rest) ** 2
+            if mean >= UNEVEN * rest and contrast > best:
+                best, found = contrast, UnevenCopies(node, str(labels[k]), mean, rest)
     return found

@@ -40,7 +40,6 @@ def find_origins(
     O(N) time for each column; memory O(1) beside the columns. See `name_origins`.
 
     weights : trust in each row that was read, NaN for those left out; shape (n,).
-    p_value : largest to be named.
     """
     numbers = RowNumbers.of(len(weights))
     of_numbers = ContextColumn(numbers.groups, numbers.place(0, len(weights)))
@@ -80,7 +79,6 @@ def name_origins(
     tallies : of the columns; that of the row number, which every row has, is the last.
     together : returns how many rows belong to both of two runs of groups, and how many of those
         are distrusted.
-    p_value : largest to be named.
     """
     found = _find_groups(tallies, p_value)
     n_tests = sum(map(_n_tests, tallies))
@@ -217,11 +215,9 @@ def gain_of(k: Counts | int, r: Counts | int, q: float) -> Vector:
 
 
 def log_tail(k: int, r: int, q: float) -> float:
-    """Return `log P(Binomial(r, q) >= k)`.
-
-    The first term by logarithms of factorials, the others by their ratios, which are below one and
-    fall: `t[j + 1] / t[j] = (r - j) q / ((j + 1) (1 - q))` for j above `r q`.
-    """
+    """Return `log P(Binomial(r, q) >= k)`."""
+    # The first term by logarithms of factorials, the others by their ratios, which are below one
+    # and fall: `t[j + 1] / t[j] = (r - j) q / ((j + 1) (1 - q))` for j above `r q`.
     if k <= r * q:
         return 0.0
     first = math.lgamma(r + 1) - math.lgamma(k + 1) - math.lgamma(r - k + 1)

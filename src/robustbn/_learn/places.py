@@ -20,7 +20,7 @@ from robustbn._core.protocols import Rows, RowVector, Survey
 from robustbn._core.result import RobustFit, Round
 from robustbn._core.row_model import RowModel
 from robustbn._core.trust import DOUBT, JudgedRows, even_weights, is_even
-from robustbn._learn.blocks import RowPrints, find_blocks, find_pairs
+from robustbn._learn.blocks import RowPrints, find_blocks, find_clearer_pairs
 from robustbn._learn.completion import Complete
 from robustbn._learn.conductor import fit_robustly
 from robustbn._learn.filling import complete_fit, count_recorded
@@ -40,6 +40,7 @@ from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
 MOST_OTHER = 0.5  # share of a block's rows with another value than their copies: a column differs
+LEAST_SHARED = 20  # rows of a value of context, on average: with fewer, it names a person or a pair
 MOST_DOUBTFUL = 1_000_000  # distrusted rows that are fetched from a cluster
 
 
@@ -206,11 +207,26 @@ def look_for_copies(
     found = find_blocks(by_rows)
     for block in found:
         is_told[block.again : block.again + block.n_rows] = True
-    pairs = find_pairs(by_rows, is_told)
+    pairs = find_clearer_pairs(by_rows, is_told, _choose_shared(aside, kept))
     if pairs is not None:
         pairs = replace(pairs, first=kept[pairs.first], again=kept[pairs.again])
     blocks = tuple(_number_block(block, aside, kept) for block in found)
     return replace(aside, clues=replace(clues, ids=tuple(ids), blocks=blocks, pairs=pairs))
+
+
+def _choose_shared(
+    aside: Aside, kept: NDArray[np.int64]
+) -> dict[str, NDArray[np.signedinteger[Any]]]:
+    """Return the columns of context that a case has twice if it is entered twice, by their names.
+
+    Not those whose values name rows, or units with several rows each by design.
+    """
+    columns = {each.name: each for each in aside.context if not each.groups.is_measured}
+    return {
+        name: each.codes[kept]
+        for name, each in columns.items()
+        if each.groups.has_periods or LEAST_SHARED * len(each.groups.labels) <= len(kept)
+    }
 
 
 def _number_block(block: RepeatedBlock, aside: Aside, kept: NDArray[np.int64]) -> RepeatedBlock:
@@ -351,11 +367,12 @@ def _look_aside(reading: AsidePass) -> Aside:
 
 def _judge_sample(fit: RobustFit, survey: Survey) -> JudgedRows:
     """Return what the surveyed rows say of all."""
+    known = fit.weights
     return JudgedRows.of(
-        fit.model.weigh(survey.rows),
+        fit.model.weigh(survey.rows) if known is None else known[survey.numbers],
         survey.n_rows,
         lambda rows: survey.numbers[rows],
-        lambda rows: survey.codes[rows],
+        partial(take_rows, survey.codes),
         weights=fit.weights,
     )
 

@@ -45,10 +45,6 @@ def choose_questions(
 
     First one typical row of each group, the largest stake first; then those whose answers would
     change most.
-
-    counts : weight of the trusted rows on each cell; shape (M,).
-    drawn : rows drawn evenly from all, and the trust in them.
-    offered : rows to choose from, and the trust in them.
     """
     belongs, belongs_drawn = (_belongs(model, *each) for each in (offered, drawn))
     scale = float(counts.sum()) / max(float(drawn[1].sum(dtype=np.float64)) * layout.n_nodes, 1e-9)
@@ -79,10 +75,7 @@ def choose_questions(
 
 
 def _belongs(model: RowModel, rows: Rows, trust: RowVector) -> RowVector:
-    """Return of what each row is an example; shape (N, K + 1).
-
-    Of each group; and, last, of rows that filters or repeats speak against and no kind holds.
-    """
+    """Return of what each row is an example: of each group and, last, of none; (N, K + 1)."""
     others = np.empty((rows.n_rows, 0), np.float32)
     if model.n_others:
         others = model.judge(rows)[0][:, 1:].astype(np.float32)
@@ -96,8 +89,6 @@ def find_stakes(
     """Return by how much the tables would move if each group changed sides; shape (K,).
 
     The mean over nodes of `sum over configurations a of P(a) TV(now[a], then[a])`.
-
-    counts, of_groups : weight of the trusted rows, and of each group, on each cell; (M,), (M, K).
     """
     now, total = normalise_counts(layout, counts), max(float(counts.sum()), 1e-9)
     shown = layout.sum_configurations(counts)[layout.config_of_cell]

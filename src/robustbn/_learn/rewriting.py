@@ -7,13 +7,13 @@ carry content of its own: numbers with a unit must be numbers like those without
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, NamedTuple
 
-from robustbn._learn.splitting import split_joined
 from robustbn._tables.date_forms import decide_days, read_day
 from robustbn._tables.number_forms import (
     PLAIN,
@@ -31,6 +31,7 @@ LEAST_CODE = 5  # letters and digits of a code: in a shorter one, a dash may be 
 LEAST_WORD = 4  # letters and digits of a word that gets another case: a shorter may be a symbol
 _CODE = re.compile(r"\(?\w[\w ()./:,-]*")  # marks that part it, and say nothing
 _CLASSES = str.maketrans(ascii_uppercase + ascii_lowercase + digits, "A" * 26 + "a" * 26 + "0" * 10)
+_GAP = re.compile(r"[\s,;/]+")
 
 
 class Rewriting(NamedTuple):
@@ -56,12 +57,7 @@ Rewritings = dict[str, Rewriting]
 def rewrite_table(
     table: Mapping[str, Sequence[str]], probability: float, *, is_plain: bool = False
 ) -> Rewritten:
-    """Return a table in which what says the same is written in the same way.
-
-    table : columns by their names, a text for each row.
-    probability : that a text says the same, from which it is rewritten.
-    is_plain : see `rewrite_column`.
-    """
+    """Return a table in which what says the same, with a probability, is written the same way."""
     columns = {name: list(column) for name, column in table.items()}
     changes: dict[tuple[int, str], Rewriting] = {}
     splits = sorted(split_joined(table), key=lambda split: split.probability)
@@ -85,7 +81,6 @@ def rewrite_table(
 def rewrite_column(column: Sequence[str], *, is_plain: bool = False) -> Rewritings:
     """Return the texts of a column that are in another form than most, and what they become.
 
-    column : a text for each row.
     is_plain : whether numbers lose their unit if none of its spellings is common, even if no number
         is without, and marks of missing values become empty, even if all are alike.
     """
@@ -182,19 +177,14 @@ def _rewrite_numbers(counts: Counts, is_plain: bool) -> tuple[Rewritings, float]
 def _tell_alike(
     counts: Counts, texts: list[str], alike: list[str], numbers: Mapping[str, Number]
 ) -> float:
-    """Return how likely the numbers of a unit are like the usual ones, from those that are.
-
-    Many cells with one number say little: 1OT is no first quarter.
-    """
+    """Return how likely the numbers of a unit are like the usual ones; few different say little."""
     n_different = len({numbers[text].value for text in alike})
     return _total(counts, alike) / _total(counts, texts) * _share(n_different, n_different)
 
 
 def _agree(unit: Unit, target: Unit, units: Counter[Unit]) -> float:
-    """Return how likely two units are one: an abbreviation has the initial of its word.
-
-    A number that has none, or gets none, has the unit that is beside others of its column.
-    """
+    """Return how likely two units are one: an abbreviation has the initial of its word."""
+    # A number that has none, or gets none, has the unit that is beside others of its column.
     if target.text and unit.text:
         return float(target.initial == unit.initial)
     initial = target.initial or unit.initial
@@ -206,10 +196,8 @@ def _agree(unit: Unit, target: Unit, units: Counter[Unit]) -> float:
 
 
 def _rewrite_codes(counts: Counts, _: bool) -> tuple[Rewritings, float]:
-    """Return the codes with other marks between their parts than most, and the share of codes.
-
-    Codes have the same letters and digits at the same places: telephone numbers, for example.
-    """
+    """Return the codes with other marks between their parts than most, and the share of codes."""
+    # Codes have the same letters and digits at the same places: telephone numbers, for example.
     contents = {text: re.sub(r"[\W_]", "", text) for text in counts if _CODE.fullmatch(text)}
     shapes = {text: _form(content).lower() for text, content in contents.items()}
     cells, forms = Counter[str](), Counter[str]()
@@ -261,12 +249,10 @@ def _fill(form: str, content: str) -> str:
 
 
 def _rewrite_words(counts: Counts) -> Rewritings:
-    """Return the words in another case than most, or with other blanks.
-
-    They become the same word in the common form; where it does not occur, all capitals or none, if
-    the column is so. If words recur in the column, most of those in another form should be known in
-    the common one, too: otherwise they are words of another sort, which are written so.
-    """
+    """Return the words in another case than most, or with other blanks."""
+    # They become the same word in the common form; where it does not occur, all capitals or none,
+    # if the column is so. If words recur in the column, most of those in another form should be
+    # known in the common one, too: otherwise they are words of another sort, which are written so.
     looks = {text: _look(text) for text in counts if text.upper() != text.lower()}
     cells, n_known = Counter[Any](), Counter[Any]()
     for text, look in looks.items():
@@ -308,3 +294,64 @@ def _recase(text: str, case: str) -> str | None:
         return None
     is_word = sum(map(str.isalnum, text)) >= LEAST_WORD
     return {"upper": text.upper(), "lower": text.lower()}.get(case) if is_word else None
+
+
+# --- cells that hold the value of another column as well ------------------------------------------
+
+# `San Diego CA` in the column of cities is a city and a state, if the state is missing there and CA
+# is one of the states.
+
+
+class Split(NamedTuple):
+    """A cell that held two values, or the one that was empty, and what it becomes."""
+
+    row: int
+    column: str
+    likely: str
+    probability: float
+
+
+def split_joined(columns: Mapping[str, Sequence[str]]) -> Iterator[Split]:
+    """Yield the cells that end with a value of another column, and those where it was missing."""
+    # A text may end so by chance: as often as it does in rows where the other column has its value.
+    # That is weighed for all pairs of columns, since all are looked at. What is left must be a
+    # value of its column, or most of the missing values must be found so.
+    n_pairs = len(columns) * (len(columns) - 1)
+    texts = {name: {t for t in set(column) if _GAP.search(t)} for name, column in columns.items()}
+    for other, values in columns.items():
+        empty = [row for row, value in enumerate(values) if not value]
+        labels = set(values) - {""}
+        for name in columns if empty and labels else ():
+            parts = {} if name == other else _find_joined(texts[name], labels)
+            joined = [row for row in empty if columns[name][row] in parts]
+            if not joined:
+                continue
+            n_there = sum(text in parts for text in columns[name]) - len(joined)
+            n_filled = len(values) - len(empty)
+            p = _tell_chance(len(joined), len(empty) * (n_there + 1) / (n_filled + 1), n_pairs)
+            known = set(columns[name])
+            for row in joined:
+                first, last = parts[columns[name][row]]
+                is_value = 1.0 if first in known else len(joined) / len(empty)
+                yield Split(row, name, first, p * is_value)
+                yield Split(row, other, last, p * is_value)
+
+
+def _find_joined(texts: set[str], labels: set[str]) -> dict[str, tuple[str, str]]:
+    """Return the texts that end with a label, each without it, and the label."""
+    most = max(len(_GAP.findall(label)) for label in labels) + 1
+    found = {}
+    for text in texts:
+        for gap in list(_GAP.finditer(text))[-most:]:
+            if gap.start() and text[gap.end() :] in labels:
+                found[text] = text[: gap.start()], text[gap.end() :]
+                break
+    return found
+
+
+def _tell_chance(n: int, expected: float, n_pairs: int) -> float:
+    """Return the probability that a cell of n has a reason, given so many by chance (Chernoff)."""
+    if n <= expected:
+        return 0.0
+    log_chance = n - expected + n * math.log(expected / n)
+    return (1 - min(n_pairs * math.exp(log_chance), 1.0)) * (1 - expected / n)

@@ -55,12 +55,7 @@ def find_scaled(
     In rows here and there, or in all rows that have one label of another node. O(n) time for each
     column of numbers and node of labels.
 
-    Parameters
-    ----------
-    codes : of some rows; shape (n, d).
-    columns : the numbers or labels of the same rows, by node.
     is_good : rows that nothing explains yet. A place has all of its rows.
-    labels : of nodes whose values may be places.
     """
     nodes = [node for node, column in columns.items() if isinstance(column, Numbers)]
     places = {i: some[0] for i, each in labels.items() if (some := gather_places([each]))}
@@ -102,10 +97,7 @@ def _is_beyond(found: Scaled, values: Vector, place: ContextPlaces) -> bool:
 
 
 def _may_scale(values: Vector, scale: Scale) -> bool:
-    """Return whether numbers are on one side of the centre, as quantities are.
-
-    Where they are around it, calm rows look like those of a larger unit.
-    """
+    """Return whether numbers are on one side of the centre; else calm rows look scaled, too."""
     above = np.count_nonzero(values > scale.centre)
     return scale.factor < 0 or bool(min(above, len(values) - above) <= MOST_BEYOND * len(values))
 
@@ -117,19 +109,12 @@ def _choose(some: list[Scaled], others: list[Scaled]) -> list[Scaled]:
 
 @dataclass(frozen=True, eq=False)
 class _Screen:
-    """What scales of a column say of a few rows, by the tables of the rows as they are.
-
-    Parameters
-    ----------
-    odds : log-odds of each row to be scaled, by each scale; shape (S, n).
-    of_families : what of them comes from each family of the column.
-    is_there : which rows have a number.
-    """
+    """What scales of a column say of a few rows, by the tables of the rows as they are."""
 
     scales: Sequence[Scale]
-    odds: Odds
-    of_families: Mapping[tuple[int, ...], Odds]
-    is_there: NDArray[np.bool_]
+    odds: Odds  # log-odds of each row to be scaled, by each scale; shape (S, n)
+    of_families: Mapping[tuple[int, ...], Odds]  # what of them comes from each family of the column
+    is_there: NDArray[np.bool_]  # which rows have a number
 
     @classmethod
     def of(

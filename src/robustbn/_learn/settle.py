@@ -32,25 +32,19 @@ INNERMOST = (1e-3, 20)  # drawn log-odds that get no bin: lowest share, highest 
 
 @dataclass(frozen=True, eq=False)
 class OddsHistogram:
-    """How many rows there are at each value of the log-odds, observed and drawn.
+    """How many rows there are at each value of the log-odds, observed and drawn."""
 
-    Parameters
-    ----------
-    low, high : range of the bins.
-    drawn : number of drawn rows in each bin.
-    n_drawn : number of all drawn rows.
-    """
-
+    # low, high: range of the bins
     low: float
     high: float
-    drawn: Vector
-    n_drawn: int
+    drawn: Vector  # number of drawn rows in each bin
+    n_drawn: int  # number of all drawn rows
 
     @classmethod
     def of_drawn(cls, log_odds: RowVector) -> OddsHistogram:
         """Choose bins that hold nearly all of the drawn rows, and count them."""
         ends = [INNERMOST[0], 1 - INNERMOST[1] / len(log_odds)]
-        low, high = (float(v) for v in np.quantile(log_odds, ends))
+        low, high = np.quantile(np.sort(log_odds), ends).tolist()  # faster than selecting
         empty = cls(low, max(high, low + 1e-6), np.zeros(BINS), len(log_odds))
         return replace(empty, drawn=empty.count(log_odds, None))
 
@@ -82,10 +76,7 @@ def calibrate(
     `(1 - e) f(y) (1 + exp(intercept + slope y))`. The three numbers are fitted to binned counts by
     iterated weighted least squares on the log, with a mild pull towards 0 and 1.
 
-    Parameters
-    ----------
     observed : weight of the observed rows in each bin of the histogram.
-    total : weight of all observed rows.
     """
     used = histogram.drawn > LEAST_IN_BIN
     seen, drawn, y = observed[used], histogram.drawn[used], histogram.centers[used]
@@ -119,8 +110,6 @@ def settle(
     with the sample, where there are many more. Returns the model and its counts by component,
     shape (M, 1 + K), scaled to the many rows.
 
-    Parameters
-    ----------
     sample, many : rows the model was learned from, and all there are; each with their weights.
     """
     rows, n_rows = many[0], sample[0].n_rows
@@ -141,11 +130,9 @@ def _sampling_noise(rows: Rows, base: RowVector) -> float:
 def _settle_on(
     weighted: Weighted, model: RowModel, least: int, most_drawn: int, draw: Draw
 ) -> tuple[RowModel, Vector]:
-    """Refit and calibrate the model on some rows, at least so often; with its counts there.
-
-    Every step is one pass over the rows, and one over newly drawn ones: what errs by chance in one
-    draw would add up over steps that share it.
-    """
+    """Refit and calibrate the model on some rows, at least so often; with its counts there."""
+    # Every step is one pass over the rows, and one over newly drawn ones: what errs by chance in
+    # one draw would add up over steps that share it.
     rows, base = weighted
     layout, total = rows.layout, sum_weights(base)
     prior = PRIOR * normalise_counts(layout, rows.count(base), uniform_tables(layout))

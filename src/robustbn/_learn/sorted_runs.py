@@ -38,7 +38,6 @@ def find_sorted_runs(values: Vector, n_tried: int) -> list[SortedRun]:
     """Return the runs of rows over which a column is in order, as it is nowhere else.
 
     values : of the rows in their order, NaN where there is none; shape (n,).
-    n_tried : number of columns that are looked at.
     """
     rows = np.flatnonzero(np.isfinite(values))
     ordered = [(sign, *_find_runs(sign * values[rows])) for sign in (1, -1)]

@@ -14,10 +14,7 @@ from robustbn._core.row_model import RowModel
 
 
 def describe_status(removed: float, config: RobustConfig, verdict: Verdict) -> tuple[bool, str]:
-    """Return whether the trusted rows look clean, and the sentence that says so.
-
-    removed : share of the rows' weight that is distrusted, repeated rows included.
-    """
+    """Return whether the trusted rows look clean, and the sentence that says so."""
     is_clean, sentence = _describe(removed, config, verdict)
     return is_clean, sentence + say_doubtful(verdict.model, verdict.chances)
 
@@ -75,10 +72,7 @@ def say_cells(found: FoundCells | None, survey: Survey) -> str:
 
 
 def say_repetition(repetition: Repetition | None, n_rows: float, n_distrusted: int) -> str:
-    """Say how rows are repeated and what was made of it; empty if there is nothing to say.
-
-    n_distrusted : different rows that are distrusted for their copies.
-    """
+    """Say how rows are repeated and what was made of it; empty if there is nothing to say."""
     if repetition is None:
         return ""
     text = f" {repetition.say()}".rstrip()

@@ -123,12 +123,7 @@ class Study:
         return self.unit * self.scale * share * self._effect_of(sample.rows.n_rows)
 
     def choose(self, n: int, repeats: Repeats | None = None) -> Sample:
-        """Return at most n of the rows, evenly drawn, to learn from.
-
-        They weigh as much as different rows that say as much.
-
-        repeats : rows that appear too often, whose weight is lowered.
-        """
+        """Return at most n of the rows, evenly drawn, that weigh as those that say as much."""
         n = min(n, self.n_rows)
         if n not in self._chosen:
             self._chosen[n] = self._choose(n)

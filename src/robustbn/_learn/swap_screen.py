@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from robustbn._core.dirichlet import JEFFREYS
 from robustbn._core.layout import Codes, Layout
-from robustbn._learn.compared_places import ContextPlaces
 from robustbn._learn.swaps import NEVER, Column, Numbers, list_number_parts
 
 SCREENED = 4_000  # rows on which all pairs are looked at first
@@ -28,35 +27,8 @@ Flags = NDArray[np.bool_]
 Odds = NDArray[np.float32]
 
 
-def screen_pairs(
-    layout: Layout,
-    codes: Codes,
-    columns: Mapping[int, Column],
-    pairs: Pairs,
-    is_good: Flags,
-    places: Sequence[ContextPlaces],
-    least: Sequence[float],
-) -> tuple[Flags, Flags]:
-    """Return which pairs may be swapped in some rows, and which in all rows of a place; (P,) each.
-
-    O(P n) time, and memory: a pair and a row take four bytes.
-
-    Parameters
-    ----------
-    codes, columns, is_good, places : of some rows, about `SCREENED`.
-    least : nats that a place of each column of context needs.
-    """
-    odds, at_places = weigh_pairs(layout, codes, columns, pairs), np.zeros(len(pairs), bool)
-    for place, needed in zip(places, least, strict=True):  # which no row brings alone
-        at_places |= place.find_largest(np.minimum(odds, np.float32(needed / 2))) > needed
-    return may_gain(odds[:, is_good]), at_places
-
-
 def may_gain(odds: NDArray[np.floating]) -> Flags:
-    """Return whether swapped rows, of any share, explain rows better by tables of all.
-
-    odds : log-odds of rows to be swapped; shape (..., n).
-    """
+    """Return whether swapped rows, of any share, explain rows better by tables of all."""
     times = np.expm1(np.minimum(odds, odds.dtype.type(MOST_ODDS)))
     told = [np.log1p(odds.dtype.type(share) * times).sum(axis=-1) for share in SHARES]
     gains: Flags = np.max(told, axis=0) > 0
@@ -66,7 +38,8 @@ def may_gain(odds: NDArray[np.floating]) -> Flags:
 def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pairs: Pairs) -> Odds:
     """Return the log-odds of each row to be swapped, if none is, for every pair; shape (P, n).
 
-    They are those of `Act.weigh`, and 0 where a row misses one of the two columns.
+    They are those of `Act.weigh`, and 0 where a row misses one of the two columns. O(P n) time, and
+    memory: a pair and a row take four bytes.
     """
     states = np.asfortranarray(codes, np.int32)
     shown = {
@@ -110,12 +83,7 @@ def weigh_pairs(layout: Layout, codes: Codes, columns: Mapping[int, Column], pai
 def _weigh_edge(
     states: Sequence[NDArray[np.int32]], moves: NDArray[np.int32], cards: Sequence[int]
 ) -> Odds:
-    """Return what the dependence of two columns says of their values, exchanged and as they are.
-
-    Parameters
-    ----------
-    states, moves : of both columns, and by how much they change; shape (2, n).
-    """
+    """Return what the dependence of two columns says of their values, exchanged and as they are."""
     card = np.int32(cards[1])
     joint = states[0] * card + states[1]
     counts = np.bincount(joint, minlength=prod(cards)).reshape(cards)
@@ -130,22 +98,13 @@ def _weigh_edge(
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The table of a family, of rows as they are.
+    """The table of a family, of rows as they are."""
 
-    Parameters
-    ----------
-    cells : that each row shows, the last one if none; shape (n,).
-    is_shown : which rows show one; shape (n,).
-    logs : of the probability of each cell, and 0; shape (cells + 1,).
-    as_is : of what rows show; shape (n,).
-    strides : by how much a state more of each column changes the cell.
-    """
-
-    cells: NDArray[np.int32]
-    is_shown: Flags
-    logs: Odds
-    as_is: Odds
-    strides: Mapping[int, np.int32]
+    cells: NDArray[np.int32]  # that each row shows, the last one if none; shape (n,)
+    is_shown: Flags  # which rows show one; shape (n,)
+    logs: Odds  # of the probability of each cell, and 0; shape (cells + 1,)
+    as_is: Odds  # of what rows show; shape (n,)
+    strides: Mapping[int, np.int32]  # by how much a state more of each column changes the cell
 
     @classmethod
     def of(cls, layout: Layout, codes: Codes, family: Sequence[int]) -> Family:
@@ -160,12 +119,7 @@ class Family:
         return cls(cells.astype(np.int32), is_shown, logs, logs[cells], strides)
 
     def weigh(self, moves: Mapping[int, NDArray[np.int32]]) -> Odds:
-        """Return the log of the factor of each row with other states, over that as it is.
-
-        Parameters
-        ----------
-        moves : by how much the states of some columns change; shape (..., n) each.
-        """
+        """Return the log of the factor of each row with other states, over that as it is."""
         cells = self.cells + sum(move * self.strides[node] for node, move in moves.items())
         if not self.is_shown.all():
             cells = np.where(self.is_shown, cells, self.cells)

@@ -39,16 +39,10 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The numbers of a node that is cut into intervals.
+    """The numbers of a node that is cut into intervals."""
 
-    Parameters
-    ----------
-    values : of the rows, NaN where there is none; shape (n,).
-    edges : inner ends of the intervals.
-    """
-
-    values: Vector
-    edges: Vector
+    values: Vector  # of the rows, NaN where there is none; shape (n,)
+    edges: Vector  # inner ends of the intervals
 
     @property
     def card(self) -> int:
@@ -66,18 +60,11 @@ class Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The labels of a node, numbered alike for all nodes.
+    """The labels of a node, numbered alike for all nodes."""
 
-    Parameters
-    ----------
-    values : of the rows, NaN where there is none; shape (n,).
-    states : the state of each label, -1 if it is none of this node.
-    card : how many states there are.
-    """
-
-    values: Vector
-    states: Places
-    card: int
+    values: Vector  # of the rows, NaN where there is none; shape (n,)
+    states: Places  # the state of each label, -1 if it is none of this node
+    card: int  # how many states there are
 
     def read(self, values: Vector) -> Places:
         """Return the states of labels; -1 for one that is no state."""
@@ -188,35 +175,25 @@ def put_back(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A factor of the density: a table whose cells rows show, as they are and swapped.
+    """A factor of the density: a table whose cells rows show, as they are and swapped."""
 
-    Parameters
-    ----------
-    as_is, swapped : cell of each row, -1 for none; shape (n,).
-    card : states of each configuration.
-    sign : 1 for a factor, -1 for a divisor.
-    """
-
+    # as_is, swapped: cell of each row, -1 for none; shape (n,)
     as_is: Places
     swapped: Places
-    card: int
-    sign: int = 1
+    card: int  # states of each configuration
+    sign: int = 1  # 1 for a factor, -1 for a divisor
 
     def weigh(self, chances: Vector) -> Vector:
-        """Return the log of the factor of each row if it is swapped, over that as it is.
-
-        The table is that of the rows with their values put back.
-        """
+        """Return the log of the factor of each row if it is swapped, over that as it is."""
+        # The table is that of the rows with their values put back.
         counts = self._count(chances)
         logs = np.append(self.sign * np.log(counts / counts.sum(axis=1, keepdims=True)), 0.0)
         odds: Vector = logs[self.swapped] - logs[self.as_is]
         return odds
 
     def find_evidence(self, chances: Vector) -> float:
-        """Return the log-probability of the rows with their values put back, tables integrated out.
-
-        Tables that only swapped rows need are so paid for by whoever does not put them back.
-        """
+        """Return the log-probability of the rows put back, tables integrated out."""
+        # Tables that only swapped rows need are so paid for by whoever does not put them back.
         counts = self._count(chances)
         counts = counts[counts.sum(axis=1) > JEFFREYS * self.card]
         of_cells = log_gamma(counts[counts > JEFFREYS]) - math.lgamma(JEFFREYS)
@@ -237,12 +214,7 @@ class _Part:
 def _list_parts(
     layout: Layout, codes: Codes, read: Mapping[int, _Part], given: int | None = None
 ) -> Iterator[_Part]:
-    """Yield the factors of the families of some columns, whose states change; none of one node's.
-
-    Parameters
-    ----------
-    read : the states of these columns.
-    """
+    """Yield the factors of the families of some columns, whose states change; not of one node."""
     changed = codes.copy()
     for node, part in read.items():
         changed[:, node] = part.swapped
@@ -265,10 +237,7 @@ def _divide_by(parts: Sequence[_Part]) -> Iterator[_Part]:
 
 
 def _refine(one: Column, other: Column) -> tuple[_Part, ...]:
-    """Return the factors of the columns alone, in intervals fine enough for both; none of labels.
-
-    The intervals are those of both, so swapped values of one are those of the other.
-    """
+    """Return the factors of columns alone, in intervals fine enough for both; none of labels."""
     if not isinstance(one, Numbers):
         return ()
     both = np.sort(np.concatenate([one.values, other.values]))

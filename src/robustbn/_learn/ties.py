@@ -102,8 +102,6 @@ class Families:
     def tie(self, counts: Vector, good: Vector, modes: NDArray[np.int64] | None = None) -> Tied:
         """Return the tables of kinds, each family in the form with the shortest description.
 
-        counts : weight of each kind's rows on each cell; shape (M, K).
-        good : the good tables; shape (M,).
         modes : forms to keep; shape (d, K). By default they are chosen anew.
         """
         layout, cards = self.layout, np.asarray(self.layout.cards)[:, None]

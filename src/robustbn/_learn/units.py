@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,28 +40,33 @@ MOST, ODDS = 0.5, 9.0  # share of one number, and times the odds that it has els
 ONE_VALUE = (0.9, 0.5)  # share of the most frequent number: here at least, elsewhere at most
 
 
-def name_unit(here: Numbers, elsewhere: Numbers, medians: Sequence[float]) -> str:
+def name_unit(
+    here: Numbers, elsewhere: Numbers, medians: Sequence[float], others: Iterable[Numbers] = ()
+) -> str:
     """Return the units that may be mixed up at a place; empty if none explains the difference.
 
-    Parameters
-    ----------
+    Nor if the numbers are nearer those of another column, which may have come from there.
+
     here, elsewhere : the finite numbers of a column at a place, and at all others.
     medians : of the other values of the context column, the yardstick.
+    others : the finite numbers of other columns at all other places.
     """
-    told = ((measure_unit(here, elsewhere, medians, *act), name) for *act, name in _acts())
-    distance, name = min(told)
-    return name if distance < np.inf else ""
+    distance, factor, name = min(
+        (measure_unit(here, elsewhere, medians, factor, shift), factor, name)
+        for factor, shift, name in _acts()
+    )
+    if distance == np.inf:
+        return ""
+    seen = np.quantile(here, QUANTILES)
+    usual = (np.quantile(each, QUANTILES) for each in others if len(each) >= LEAST_NUMBERS)
+    nearest = min((float(np.abs(seen - each).mean()) for each in usual), default=np.inf)
+    return name if factor * distance <= nearest else ""
 
 
 def measure_unit(
     here: Numbers, elsewhere: Numbers, medians: Sequence[float], factor: float, shift: float
 ) -> float:
-    """Return how far numbers of a place are from all others in another unit; inf if too far.
-
-    Parameters
-    ----------
-    factor, shift : of the unit: `factor * number + shift`.
-    """
+    """Return how far numbers of a place are from all others in another unit; inf if too far."""
     if min(len(here), len(elsewhere)) < LEAST_NUMBERS:
         return np.inf
     seen, usual = np.quantile(here, QUANTILES), np.quantile(elsewhere, QUANTILES)
@@ -101,13 +106,7 @@ def _is_factor(here: float, usual: float, factor: float, medians: Sequence[float
 
 
 def count_forms(codes: Codes, rows: Rows) -> int:
-    """Return how many different rows most of those of a place are copies of; 0 if of none.
-
-    Parameters
-    ----------
-    codes : of rows drawn evenly from all.
-    rows : which of them lie at the place.
-    """
+    """Return how many different rows most of those of a place are copies of; 0 if of none."""
     others = np.setdiff1d(np.arange(len(codes)), rows)
     if min(len(rows), len(others)) < LEAST_NUMBERS:
         return 0
@@ -125,32 +124,29 @@ def _shares(codes: Codes) -> Numbers:
 
 @dataclass(frozen=True)
 class StandIn:
-    """A state that is written for another at a place; `is_mutual`: and that one for it."""
+    """States of a node that are written for others at a place, and what that brings, in nats."""
 
     node: int
-    written: int
-    meant: int
-    is_mutual: bool
-    gain: float  # in nats
+    meant: tuple[int, ...]  # instead of each state
+    gain: float
 
     @property
-    def pair(self) -> tuple[int, int]:
-        """Both states, the written one first."""
-        return self.written, self.meant
+    def pairs(self) -> list[tuple[int, int]]:
+        """The states that are written for others, each with the one that is meant."""
+        return [(written, meant) for written, meant in enumerate(self.meant) if written != meant]
+
+    @property
+    def is_mutual(self) -> bool:
+        """Whether two states are written for each other."""
+        return len(self.pairs) == 2 and self.pairs[0] == self.pairs[1][::-1]
 
 
 def find_stand_in(
     layout: Layout, codes: Codes, numbers: Mapping[int, Numbers], place: Difference, node: int
 ) -> StandIn | None:
-    """Return which state of a node is written for which at a place; None if none is.
-
-    Put back, its rows must be more likely by the tables of all others, and nothing may differ there
-    any more.
-
-    Parameters
-    ----------
-    codes, numbers : of some rows, and the original numbers of nodes that are cut into intervals.
-    """
+    """Return which states of a node are written for which at a place; None if none is."""
+    # Put back, its rows must be more likely by the tables of all others, and nothing may differ
+    # there any more.
     rows, shown, card = place.rows, codes[place.rows, node], layout.cards[node]
     others = np.delete(codes, rows, axis=0)
     told = np.zeros((card + 1, card))  # of rows that show a state, if another was meant
@@ -161,19 +157,36 @@ def find_stand_in(
             back[shown < card, node] = meant
             cells, is_there = layout.joint_states(back, family)
             told[:, meant] += np.bincount(shown[is_there], logs[cells[is_there]], card + 1)
-    gains = np.maximum(told[:-1] - np.diag(told)[:, None], 0.0)
-    both = gains + gains.T
-    written, meant = divmod(int(np.where(gains > 0, both, 0.0).argmax()), card)
-    gain = float(both[written, meant] - np.log(card**2))
-    if gain < LEAST_GAIN:
-        return None
-    found = StandIn(node, written, meant, bool(gains[meant, written] > 0), gain)
-    mended = codes.copy()
-    mended[rows[shown == written], node] = meant
-    if found.is_mutual:
-        mended[rows[shown == meant], node] = written
-    own, left = (find_own_gain(layout, c, numbers, place.nodes, rows) for c in (codes, mended))
-    return found if left <= MOST_LEFT * own else None
+    gains = told[:-1] - np.diag(told)[:, None]
+    for gain, mapping in sorted(_list_mappings(gains), key=lambda each: -each[0]):
+        if gain < LEAST_GAIN:
+            break
+        mended, is_state = codes.copy(), shown < card
+        mended[rows[is_state], node] = np.array(mapping)[shown[is_state]]
+        own, left = (find_own_gain(layout, c, numbers, place.nodes, rows) for c in (codes, mended))
+        if left <= MOST_LEFT * own:
+            return StandIn(node, mapping, gain)
+    return None
+
+
+def _list_mappings(gains: Numbers) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield the best exchange, or renaming, of a state, and all states moved by one: codes are.
+
+    gains : of each state that is shown, if each other is meant; shape (card, card).
+    """
+    card = len(gains)
+    price, states = float(np.log(card**2 + 2)), np.arange(card)
+    better = np.maximum(gains, 0.0)
+    both = better + better.T
+    written, meant = divmod(int(np.where(better > 0, both, 0.0).argmax()), card)
+    pair = states.copy()
+    pair[written] = meant
+    if better[meant, written] > 0:
+        pair[meant] = written
+    yield float(both[written, meant]) - price, tuple(pair.tolist())
+    for step in (1, -1) if card > 2 else ():
+        moved = np.clip(states - step, 0, card - 1)
+        yield float(gains[states, moved].sum()) - price, tuple(moved.tolist())
 
 
 def _learn_logs(layout: Layout, codes: Codes, family: Sequence[int]) -> Numbers:
@@ -187,12 +200,7 @@ def _learn_logs(layout: Layout, codes: Codes, family: Sequence[int]) -> Numbers:
 
 
 def find_one_state(here: Rows, elsewhere: Rows) -> int | None:
-    """Return the state that nearly all rows of a place have, and others have not; None if none.
-
-    Parameters
-    ----------
-    here, elsewhere : rows with each state; shape (states,) each.
-    """
+    """Return the state that nearly all rows of a place have, and others have not; None if none."""
     if min(here.sum(), elsewhere.sum()) < LEAST_NUMBERS:
         return None
     most = int(here.argmax())
@@ -220,12 +228,7 @@ def find_one_value(here: Numbers, elsewhere: Numbers) -> tuple[float, float, flo
 def find_copied(
     here: Mapping[str, Numbers], elsewhere: Mapping[str, Numbers], node: str
 ) -> str | None:
-    """Return the column whose numbers nearly all rows of a place repeat, and others do not.
-
-    Parameters
-    ----------
-    here, elsewhere : the numbers of each column; NaN where there is none.
-    """
+    """Return the column whose numbers nearly all rows of a place repeat, and others do not."""
     for other in here:
         if other == node:
             continue

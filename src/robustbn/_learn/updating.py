@@ -34,10 +34,7 @@ class Added:
 def judge_more(
     old: RobustFit, data: Data, config: RobustConfig, complete: Complete | None
 ) -> Added:
-    """Return what new rows are, judged by a fit. One pass over them, and one to count them all.
-
-    complete : how rows that miss values are completed; None: by complete families.
-    """
+    """Return what new rows are, judged by a fit. One pass over them, and one to count them all."""
     survey, model = data.survey(None, LOOKED_AT, config.seed), old.model
     cells = old.cells and old.cells.for_other_rows()
     judged = data.judge(

@@ -11,21 +11,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustbn._core.cells import FoundCells, PlacedRates
+from robustbn._core.cells import FoundCells, PlacedRates, States
 from robustbn._core.config import RobustConfig
+from robustbn._core.layout import take_rows
 from robustbn._core.origins import RowNumbers
 from robustbn._core.protocols import CountRows, Judged, RowVector, Survey
 from robustbn._core.trust import DOUBT
 from robustbn._learn.cells import Chain, Learned, fill_holes, learn_cells, look_first, pays_at_first
+from robustbn._learn.draft import Worth
 from robustbn._learn.error_places import PlaceColumn, choose_places
 from robustbn._learn.gain import find_gain
 from robustbn._learn.origins import MISSING_LABEL
-from robustbn._learn.unseen_edges import Parents, add_edges
 from robustbn._rows.cells import count_true, judge_cells, name_wrong
+from robustbn._rows.families import FamilyCounts
 from robustbn._rows.memory import draw_evenly, load_rows
 from robustbn.network import BayesianNetwork
 
@@ -58,6 +61,9 @@ FEW_PAIRS = 20  # pairs of errors by chance: of fewer nobody can tell
 # 40 % of the cells were replaced, and 0.41 to 0.62 where half of them or more were.
 MOST_AT_PLACE = 0.1, 0.4  # rates before and after bad rows were sought: see above
 MOST_CELLS = 2**24  # of all tables: larger ones take too long to sweep
+MOST_PARENTS = 4  # of a node, with those it has
+LARGEST_TABLE = 20_000  # cells of a table with one more parent
+Parents = tuple[tuple[int, ...], ...]
 
 
 def explain_cells(
@@ -123,11 +129,13 @@ def _find(
         return nothing
     which = _choose_rows(survey, trust, config.seed)
     cards, parents = layout.cards, tuple(family[:-1] for family in layout.families)
-    if len(which) < LEAST_ROWS or layout.n_nodes < 2:
+    is_open = _find_linked(parents)  # of the others, nothing tells what is right
+    if len(which) < LEAST_ROWS or not is_open.any():
         return nothing
-    few, first = (survey.codes[take_evenly(which, n)] for n in (FEW_ROWS, FIRST_ROWS))
-    for some in (few, first) if len(first) > len(few) else (first,):
-        found = look_first(cards, parents, some, config.kernels, config.n_threads)
+    few, first = (take_evenly(which, n) for n in (FEW_ROWS, FIRST_ROWS))
+    for looked_at in (few, first) if len(first) > len(few) else (first,):
+        codes = take_rows(survey.codes, looked_at)
+        found = look_first(cards, parents, codes, config.kernels, config.n_threads, is_open)
         # Errors that show any state must bring at least as much as those that show the usual ones.
         # A limit of -1.5 nats leaves less of counting's loss in real tables with 1 to 4 % of the
         # cells replaced (34.7 instead of 37.5 %), but clean ones lose five times as much.
@@ -136,13 +144,13 @@ def _find(
     # What is left of bad rows looks like wrong cells.
     if _leaves_out(trust) and not pays_at_first(found.gains, len(first)):
         return nothing
-    brief = _learn(survey, which, None, config, parents, FEW_ROWS, BRIEF)
+    brief = _learn(survey, which, None, config, parents, FEW_ROWS, BRIEF, is_open=is_open)
     by = _find_places(brief, survey, take_evenly(which, FEW_ROWS))
     if by is not None:
         brief = replace(brief, groups=by.parts[take_evenly(which, FEW_ROWS)])
-    if trust is None and not _are_independent(brief, FIRST_PAIRS):
+    if trust is None and not _are_independent(brief, FIRST_PAIRS, is_open):
         return nothing
-    learn = partial(_learn, survey, which, by, config)
+    learn = partial(_learn, survey, which, by, config, is_open=is_open)
     some = survey.codes[take_evenly(which, DRAFT_ROWS)]
     filled = fill_holes(brief.model, some, config.seed, config.kernels, config.n_threads)
     more = add_edges(cards, parents, filled)
@@ -151,24 +159,19 @@ def _find(
     learned = learn(more, DRAFT_ROWS, DRAFT)
     most = MOST_AT_PLACE[trust is not None]
     is_bad = by is not None and bool(learned.model.rates.mean(axis=1).max() > most)
-    if is_bad or (trust is None and not _are_independent(learned, PAIRS)):
+    if is_bad or (trust is None and not _are_independent(learned, PAIRS, is_open)):
         return nothing
     shown = (learned.seen < np.array(cards)).sum(axis=0)
     is_varied = learned.is_own & (learned.is_wrong.sum(axis=0) > MOST_OF_COLUMN * shown)
     if is_varied.any():
-        learn = partial(learn, is_open=~is_varied)
+        learn = partial(learn, is_open=is_open & ~is_varied)
         learned = learn(more, DRAFT_ROWS, DRAFT)
     learned = learn(more, LEARNED_FROM, FINAL, learned)
     return learned, by and replace(by, rates=learned.model.rates)
 
 
 def _find_places(learned: Learned, survey: Survey, which: NDArray[np.int64]) -> PlacedRates | None:
-    """Return the column outside the network by which rates of errors differ; None if none pays.
-
-    Its rates are not known yet.
-
-    which : places of the rows that were learned from, in the survey.
-    """
+    """Return the column by which rates of errors, not known yet, differ; None if none pays."""
     if not survey.is_whole:  # of rows that nobody holds, the place is not known
         return None
     columns = (*survey.context, RowNumbers.of(survey.n_rows).as_column())
@@ -196,13 +199,18 @@ def _leaves_out(trust: RowVector | None) -> bool:
     return trust is not None and bool((trust < DOUBT).any())
 
 
-def _are_independent(learned: Learned, most: float) -> bool:
-    """Return whether errors look as if each cell had one by itself.
+def _find_linked(parents: Parents) -> NDArray[np.bool_]:
+    """Return which columns have a parent or a child; shape (d,)."""
+    is_linked = np.array([len(own) > 0 for own in parents], bool)
+    is_linked[[k for own in parents for k in own]] = True
+    return is_linked
 
-    As many rows have two errors as there would be by chance in their groups, up to a share `most`,
-    and no column has most of them. Where bad rows are mixed in, half as many again or more have
-    two; where one row comes again and again, a few columns have all.
-    """
+
+def _are_independent(learned: Learned, most: float, is_open: NDArray[np.bool_]) -> bool:
+    """Return whether errors look as if each cell had one by itself."""
+    # As many rows have two errors as there would be by chance in their groups, up to a share
+    # `most`, and no column has most of them. Where bad rows are mixed in, half as many again or
+    # more have two; where one row comes again and again, a few columns have all.
     is_wrong = learned.is_wrong
     rates, per_row = is_wrong.mean(axis=0), is_wrong.sum(axis=1, dtype=np.float64)
     expected, groups = 0.0, learned.groups
@@ -210,7 +218,7 @@ def _are_independent(learned: Learned, most: float) -> bool:
         of_part = is_wrong[some].mean(axis=0)
         expected += len(is_wrong[some]) * float(of_part.sum() ** 2 - (of_part**2).sum())
     excess = float((per_row * (per_row - 1)).sum()) - expected
-    is_even = rates.max() < MOST_IN_COLUMN * rates.mean()
+    is_even = rates.max() < MOST_IN_COLUMN * rates[is_open].mean()
     return bool(abs(excess) < most * expected and expected > FEW_PAIRS and is_even)
 
 
@@ -253,12 +261,9 @@ def count_by_place(
     sample_weight: RowVector | None,
     config: RobustConfig,
 ) -> Judged:
-    """Return what judging gave, with counts by rates that differ by place, if they do.
-
-    Rows that are read in stretches were counted by the rates of all; the survey knows their places.
-
-    trust : in the surveyed rows, which are all.
-    """
+    """Return what judging gave, with counts by rates that differ by place, if they do."""
+    # Rows that are read in stretches were counted by the rates of all; the survey knows their
+    # places.
     if found is None or found.by is None:
         return judged
     weights = trust if sample_weight is None else trust * sample_weight
@@ -274,3 +279,39 @@ def _choose_rows(survey: Survey, trust: RowVector | None, seed: int) -> NDArray[
     if len(which) > LEARNED_FROM:
         which = which[draw_evenly(len(which), LEARNED_FROM, seed)]
     return which
+
+
+# --- edges that rows ask for ----------------------------------------------------------------------
+
+# Where the network lacks an edge, a pair of states that it does not expect looks like a wrong cell:
+# edges that rows ask for are added while their cells are judged, and nowhere else.
+
+
+def add_edges(cards: tuple[int, ...], parents: Parents, truth: States) -> Parents:
+    """Return the parents of each node with those whose edge gains most, one after another."""
+    # New ones come last. Only nodes that come before in an order of the network are tried, so that
+    # no circle is closed. O(d^2 n) time.
+    worth = Worth(FamilyCounts(truth, cards), len(truth))
+    order, more = _order(parents), [list(of) for of in parents]
+    for place, i in enumerate(order):
+        while len(more[i]) < MOST_PARENTS:
+            size = prod(cards[k] for k in (*more[i], i))
+            small = [p for p in order[:place] if size * cards[p] <= LARGEST_TABLE]
+            others = [p for p in small if p not in more[i]]
+            gains = np.round(worth.of_each(i, more[i], others), 6).tolist()  # as on any machine
+            gain, best = max(zip(gains, others, strict=True), default=(-np.inf, -1))
+            if gain <= worth.of(i, more[i]):
+                break
+            more[i].append(best)
+    return tuple(map(tuple, more))
+
+
+def _order(parents: Parents) -> list[int]:
+    """Return the nodes, parents before children."""
+    order: list[int] = []
+    left = list(range(len(parents)))
+    while left:
+        ready = [i for i in left if set(parents[i]) <= set(order)]
+        order += ready
+        left = [i for i in left if i not in set(ready)]
+    return order

@@ -45,11 +45,7 @@ class Refined:
 def follow_paper(
     rows: Rows, oracle: Oracle, eps: float, on_round: Callable[[Round], None], **settings: Any
 ) -> Refined:
-    """Run Algorithm 1 to the letter: scale and centre fixed by the plain counts, q refined.
-
-    Where its text slips, the correction is marked: beta and gamma have their floors (Lemma
-    first_phase), rho has a floor, and q is kept a probability.
-    """
+    """Run Algorithm 1: scale and centre fixed by the plain counts, q refined; slips are marked."""
     layout = rows.layout
     everything = np.ones(rows.n_rows, np.float32)
     start = Expansion.at_weights_of(rows, everything)  # lines 1 to 3, damped where counts are small

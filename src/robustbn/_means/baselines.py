@@ -77,11 +77,10 @@ def ransac(
     random_state: Any = None,
     **ignored: Any,
 ) -> OracleResult:
-    """Average small random subsets, keep the rows nearest to the best average.
-
-    A subset is so small that all its rows are good with probability 0.1. The best average has the
-    share `1 - eps` of all rows nearest; the rest is dropped and the mean taken. Two passes a trial.
-    """
+    """Average small random subsets, keep the rows nearest to the best average."""
+    # A subset is so small that all its rows are good with probability 0.1. The best average has the
+    # share `1 - eps` of all rows nearest; the rest is dropped and the mean taken. Two passes a
+    # trial.
     rng = np.random.default_rng(random_state)
     n_rows = vectors.n_rows
     size = min(n_rows, max(2, round(math.log(LUCKY) / math.log1p(-eps))))

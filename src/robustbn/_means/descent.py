@@ -78,11 +78,9 @@ def descent(
 
 
 def _gradient(vectors: Vectors, look: Look, threshold: float, eps: float) -> RowVector:
-    """Return scores along the directions in excess, in units of the mean score of the tail.
-
-    A smooth maximum: the directions are weighted by a softmax of their variances, so that many
-    equally bad directions are lowered together.
-    """
+    """Return scores along the directions in excess, in units of the mean score of the tail."""
+    # A smooth maximum: the directions are weighted by a softmax of their variances, so that many
+    # equally bad directions are lowered together.
     values = look.spectrum.values[:8]
     softness = 0.2 * max(look.top - threshold, 1e-12) + 0.02 * threshold
     share: Vector = np.exp((values - values[0]) / softness)

@@ -18,11 +18,7 @@ from robustbn.exceptions import SettingError
 
 
 def fit_with_oracle(rows: Rows, config: RobustConfig, tell: Callable[[Round], None]) -> RobustFit:
-    """Learn with one of the named oracles.
-
-    Rows that were not seen are judged by two networks: that of the trusted rows, and that of the
-    others.
-    """
+    """Learn with a named oracle; unseen rows are judged by networks of trusted and other rows."""
     layout = rows.layout
     refined = _refine_with(rows, config, tell)
     plain_counts, distrust = rows.count(), np.asarray(1 - refined.weights)

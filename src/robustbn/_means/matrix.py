@@ -312,11 +312,9 @@ def find_lifts(sizes: Vector) -> NDArray[np.int32]:
 
 
 def _spread_dense(columns: Vector) -> Vector:
-    """Return a robust standard deviation of each column, given as lines; shape (columns,).
-
-    The median distance from the median, times 1.4826. Where more than half of the entries are the
-    same number, that is 0; then from the entries that differ, see `_spread_of_differing`.
-    """
+    """Return a robust standard deviation of each column, given as lines; shape (columns,)."""
+    # The median distance from the median, times 1.4826. Where more than half of the entries are the
+    # same number, that is 0; then from the entries that differ, see `_spread_of_differing`.
     differences = columns - np.median(columns, axis=1, keepdims=True)
     spreads: Vector = MAD_TO_SD * np.median(np.abs(differences), axis=1)
     flat = np.flatnonzero(spreads == 0)
@@ -330,12 +328,10 @@ def _spread_dense(columns: Vector) -> Vector:
 def _spread_of_differing(
     values: Vector, column_of: NDArray[np.intp], n_columns: int, n_rows: int
 ) -> Vector:
-    """Return the spread of columns that are 0 in most rows, from their entries that are not.
-
-    With the share p of such entries, a the median and b the robust spread of them:
-    `sqrt(p (a^2 + b^2) - (p a)^2)`, exact for a column of zeros and ones. A column that fewer than
-    30 rows tell about gets p = 30 / N, so that a handful of rows is not blown up; 0 for none.
-    """
+    """Return the spread of columns that are 0 in most rows, from their entries that are not."""
+    # With the share p of such entries, a the median and b the robust spread of them: `sqrt(p (a^2 +
+    # b^2) - (p a)^2)`, exact for a column of zeros and ones. A column that fewer than 30 rows tell
+    # about gets p = 30 / N, so that a handful of rows is not blown up; 0 for none.
     counts = np.bincount(column_of, minlength=n_columns)
     a = _segment_medians(values, column_of, counts)
     b = MAD_TO_SD * _segment_medians(np.abs(values - a[column_of]), column_of, counts)

@@ -348,22 +348,18 @@ def _run_epoch(
         scores = epoch.score(state.weights, state.look, a, sketch, 1.1 * first)
         weights, look = state.weights, state.look
         if scores.excess > TRIGGER * first:
-            weights = _filter(settings, weights, scores, GOAL * first)
+            left = _left(settings, weights)
+            weights = soft_filter(
+                weights,
+                scores.tau,
+                tail=2.0 * settings.eps,
+                allowed=scores.base + GOAL * first,
+                max_mass=min(settings.step_cap * settings.eps * len(weights), left),
+            )
             look = seen.look_at(weights, seed=settings.seed)
         epoch = epoch.add(weights, look)  # after the filter, not before
         state = state.advance(weights, look, xi, start)
     return state
-
-
-def _filter(settings: QueSettings, weights: RowVector, scores: Scores, goal: float) -> RowVector:
-    """Lower the weights of the highest scores until `q~` is about `goal`."""
-    return soft_filter(
-        weights,
-        scores.tau,
-        tail=2.0 * settings.eps,
-        allowed=scores.base + goal,
-        max_mass=min(settings.step_cap * settings.eps * len(weights), _left(settings, weights)),
-    )
 
 
 def _left(settings: QueSettings, weights: RowVector) -> float:

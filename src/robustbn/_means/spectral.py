@@ -191,10 +191,8 @@ def examine(
 
 
 def _filter_once(found: Finding, weights: RowVector, tail: float, max_mass: float) -> RowVector:
-    """Lower weights by scores along the directions in excess, the more so the larger the excess.
-
-    The goal for each is the middle of what good rows have, between reference and threshold.
-    """
+    """Lower weights by scores along the directions in excess, the more so the larger the excess."""
+    # The goal for each is the middle of what good rows have, between reference and threshold.
     which = found.in_excess
     share = (found.values / found.thresholds - 1.0)[which]
     goals = 0.5 * (found.reference + found.thresholds)[which]
@@ -205,11 +203,9 @@ def _filter_once(found: Finding, weights: RowVector, tail: float, max_mass: floa
 
 
 def _excuse_tails(vectors: Vectors, weights: RowVector, mean: Vector, seed: int) -> float:
-    """Return by how much a variance may exceed the squared robust spread.
-
-    The median of that ratio over a few coordinates, between 1 and `HEAVIEST`; and room
-    for the standard error of a squared median distance, which is 2.3 / sqrt(n).
-    """
+    """Return by how much a variance may exceed the squared robust spread."""
+    # The median of that ratio over a few coordinates, between 1 and `HEAVIEST`; and room for the
+    # standard error of a squared median distance, which is 2.3 / sqrt(n).
     rng = np.random.default_rng(seed)
     ratios = []
     for j in rng.choice(vectors.dim, min(PROBES, vectors.dim), replace=False):

@@ -29,15 +29,14 @@ MAD_TO_SD = 1.4826  # median distance to standard deviation, of a normal distrib
 
 
 def follow_weights(vectors: Vectors, weights: RowVector) -> Vectors:
-    """Return the vectors as the rows trusted now make them; fixed vectors as they are.
-
-    A threshold holds for good rows that are scaled by good rows. Scaled by a count C instead of
-    their own count G, good rows have the variance G / C along a cell. Before any bad row is found
-    that is up to 1 / (1 - eps), and when an oracle has taken good rows of a rare cell it is as
-    large as its own mistake: at a fixed scale the mistake is evidence for itself, the more rows
-    the surer, since only noise and damping hid it. At the scale of the current weights the variance
-    along every cell is 1 by construction, and only what cells do together counts as evidence.
-    """
+    """Return the vectors as the rows trusted now make them; fixed vectors as they are."""
+    # A threshold holds for good rows that are scaled by good rows. Scaled by a count C instead of
+    # their own count G, good rows have the variance G / C along a cell. Before any bad row is found
+    # that is up to 1 / (1 - eps), and when an oracle has taken good rows of a rare cell it is as
+    # large as its own mistake: at a fixed scale the mistake is evidence for itself, the more rows
+    # the surer, since only noise and damping hid it. At the scale of the current weights the
+    # variance along every cell is 1 by construction, and only what cells do together counts as
+    # evidence.
     return vectors.at_weights(weights) if isinstance(vectors, FollowingExpansion) else vectors
 
 
@@ -87,11 +86,9 @@ def sampling_noise(
 
 
 def tolerated_excess(eps: float, beta: float, gamma: float, allowance: float) -> float:
-    """Return `xi`, by how much the covariance of good rows may exceed its expectation.
-
-    `xi = 3 gamma + 6 beta^2 + 6 beta^2 / eps + allowance eps ln(1/eps)`: end of the appendix of the
-    paper (Lemma que_id, with the goodness that follows from (eps, beta, gamma)-stability).
-    """
+    """Return `xi`, by how much the covariance of good rows may exceed its expectation."""
+    # `xi = 3 gamma + 6 beta^2 + 6 beta^2 / eps + allowance eps ln(1/eps)`: end of the appendix of
+    # the paper (Lemma que_id, with the goodness that follows from (eps, beta, gamma)-stability).
     stability = 3.0 * gamma + 6.0 * beta**2 + 6.0 * beta**2 / eps
     return stability + allowance * eps * math.log(1.0 / eps)
 
@@ -154,10 +151,7 @@ def soft_filter(
 
 
 def _find_tail(w: RowVector, scores: RowVector, mass: float) -> NDArray[np.bool_]:
-    """Return which rows have the highest scores and carry `mass` together, ties included.
-
-    Only about as many rows are sorted as the tail has: O(N) time for a short one.
-    """
+    """Return which rows have the highest scores and carry `mass` together, ties included; O(N)."""
     n, wanted = len(w), mass * (1.0 - 1e-9)
     n_top = min(n, 1 + math.ceil(1.25 * wanted / max(float(w.max(initial=0.0)), 1e-300)))
     top = np.argpartition(scores, n - n_top)[n - n_top :]
@@ -172,10 +166,8 @@ def _find_tail(w: RowVector, scores: RowVector, mass: float) -> NDArray[np.bool_
 
 
 def _bracket(lacks: Callable[[float], float]) -> tuple[float, float]:
-    """Return two ends of a tiny interval in which `lacks` is no longer above 0; (0, 0) if at once.
-
-    By secants (Illinois: an end that stays twice counts half), every eighth step by halves.
-    """
+    """Return the ends of a tiny interval in which `lacks` falls to 0; (0, 0) if at once."""
+    # By secants (Illinois: an end that stays twice counts half), every eighth step by halves.
     below, above = 0.0, 0.25
     at_below, at_above = lacks(below), lacks(above)
     if at_below <= 0:
@@ -215,11 +207,9 @@ def drop_highest(weights: RowVector, scores: RowVector, mass: float) -> RowVecto
 
 
 def project_capped_simplex(values: RowVector, total: float, caps: RowVector) -> RowVector:
-    """Return the nearest point w with `0 <= w[n] <= caps[n]` and `sum of w = total`.
-
-    It is `clip(values - shift, 0, caps)`; the shift is found by bisection, O(N) a step. The total
-    is at most the sum of the caps.
-    """
+    """Return the nearest point w with `0 <= w[n] <= caps[n]` and `sum of w = total`."""
+    # It is `clip(values - shift, 0, caps)`; the shift is found by bisection, O(N) a step. The total
+    # is at most the sum of the caps.
     low, high = float((values - caps).min()), float(values.max())
     for _ in range(BISECTIONS):
         shift = 0.5 * (low + high)
@@ -243,11 +233,9 @@ class Center:
 
 
 def find_center(vectors: Vectors, *, max_steps: int = 60, tolerance: float = 1e-3) -> Center:
-    """Return the geometric median, by Weiszfeld's iteration: two passes a step.
-
-    `c <- sum of x[n] / |x[n] - c|, over sum of 1 / |x[n] - c|`. Settled when a step moves it by
-    less than `tolerance` times the median distance of a row.
-    """
+    """Return the geometric median, by Weiszfeld's iteration: two passes a step."""
+    # `c <- sum of x[n] / |x[n] - c|, over sum of 1 / |x[n] - c|`. Settled when a step moves it by
+    # less than `tolerance` times the median distance of a row.
     point = vectors.mean()
     for _ in range(max_steps):
         distances = np.sqrt(np.maximum(vectors.square_norms(point), 0.0))
@@ -262,10 +250,8 @@ def find_center(vectors: Vectors, *, max_steps: int = 60, tolerance: float = 1e-
 
 
 def signed_positions(vectors: Vectors, direction: Vector, center: Vector) -> RowVector:
-    """Return `y[n] = direction' (x[n] - center)` for a unit direction, sign and all; two passes.
-
-    Vectors only tell squares; the sign follows from two of them: `(y + t)^2 - y^2 = 2 t y + t^2`.
-    """
+    """Return `y[n] = direction' (x[n] - center)` for a unit direction, sign and all; two passes."""
+    # Vectors only tell squares; the sign follows from two of them: `(y + t)^2 - y^2 = 2 t y + t^2`.
     squares = vectors.score(direction[:, None], center).astype(np.float64)
     t = max(math.sqrt(float(np.median(squares))), 1e-3 * math.sqrt(float(squares.max())), 1e-150)
     shifted = vectors.score(direction[:, None], center - t * direction)
@@ -280,14 +266,12 @@ def weighted_median(values: RowVector, weights: RowVector) -> float:
 
 
 def trim_far_rows(vectors: Vectors, max_share: float, *, seed: int = 0) -> RowVector:
-    """Return weights 0 for rows very far out and 1 for the others.
-
-    Far is more than `4 + 6 / sqrt(dim)` times as far from the geometric median as the median row.
-    Where half of the rows are in one place, so that the median row says nothing, the covariance
-    that good rows should have takes its part. This bounds the radius R of Lemma que_id, and with it
-    the number of epochs. At most `max_share` of the rows are trimmed, the farthest; what is left
-    over is the filter's work.
-    """
+    """Return weights 0 for rows very far out and 1 for the others."""
+    # Far is more than `4 + 6 / sqrt(dim)` times as far from the geometric median as the median row.
+    # Where half of the rows are in one place, so that the median row says nothing, the covariance
+    # that good rows should have takes its part. This bounds the radius R of Lemma que_id, and with
+    # it the number of epochs. At most `max_share` of the rows are trimmed, the farthest; what is
+    # left over is the filter's work.
     if max_share <= 0:
         return np.ones(vectors.n_rows)
     norms = vectors.square_norms(find_center(vectors).point)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
 
 from robustbn._core.file_names import inner_suffix, name_of
 from robustbn._networks.files import decode, find_file, read_bytes
@@ -55,7 +54,12 @@ def read_states(states: object) -> dict[str, Labels]:
     text = decode(read_bytes(path), source)
     name = path.stem if path.suffix.lower() == ".gz" else path.name
     if Path(name).suffix.lower() == ".json":
-        return _states_of_json(parse_json(text, source), source)
+        document = parse_json(text, source)
+        if not isinstance(document, dict):
+            raise refuse(source, 0, 'the states must be an object like {"rain": ["no", "yes"]}.')
+        for node, labels in document.items():
+            check_labels(labels, node, source)
+        return {node: tuple(labels) for node, labels in document.items()}
     gathered: dict[str, dict[str, None]] = {}  # a dict of labels: ordered, and quick to look in
     rows = _pairs(text, source, name, "node,state")
     for number, (line, node, state) in enumerate(rows):
@@ -66,14 +70,6 @@ def read_states(states: object) -> dict[str, Labels]:
             raise refuse(source, line, f"node {node!r} has the state {state!r} twice.")
         labels[state] = None
     return {node: tuple(labels) for node, labels in gathered.items()}
-
-
-def _states_of_json(document: Any, source: str) -> dict[str, Labels]:
-    if not isinstance(document, dict):
-        raise refuse(source, 0, 'the states must be an object like {"rain": ["no", "yes"]}.')
-    for node, labels in document.items():
-        check_labels(labels, node, source)
-    return {node: tuple(labels) for node, labels in document.items()}
 
 
 def read_parents(path: str | Path, named: Iterable[str] = ()) -> dict[str, list[str]]:
@@ -205,11 +201,9 @@ def read_edge(text: str) -> tuple[str, str] | None:
 
 
 def find_separator(text: str, usual: str | None = None) -> str:
-    """Return what stands between the names of the first line; a comma if nothing does.
-
-    What is usual is tried first. Blanks count only where nothing else is found, since they may be
-    part of names.
-    """
+    """Return what stands between the names of the first line; a comma if nothing does."""
+    # What is usual is tried first. Blanks count only where nothing else is found, since they may be
+    # part of names.
     for separator in ([] if usual is None else [usual]) + list(_ENDS):
         try:
             _, names = next(split_lines(text, separator), (0, []))

@@ -256,10 +256,8 @@ def _check_tables(
     *,
     normalize: bool,
 ) -> None:
-    """Check every configuration; rescale in place those that do not sum to 1, if asked to.
-
-    Values whose sum is within `SUM_TOLERANCE` of 1 are kept as they are, bit by bit.
-    """
+    """Check every configuration; rescale in place those that do not sum to 1, if asked to."""
+    # Values whose sum is within `SUM_TOLERANCE` of 1 are kept as they are, bit by bit.
     layout = structure.layout
     if normalize:
         with np.errstate(all="ignore"):

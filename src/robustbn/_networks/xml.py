@@ -43,15 +43,6 @@ class Element:
         """The text directly inside, without outer blanks."""
         return "".join(chunk for _, chunk in self.chunks).strip(BLANKS)
 
-    def lined_text(self) -> tuple[str, int]:
-        """Return the text with the line breaks of the comments in it, and its first line."""
-        pieces: list[str] = []
-        first = line = self.chunks[0][0] if self.chunks else self.line
-        for at, chunk in self.chunks:
-            pieces += ["\n" * (at - line), chunk]
-            line = max(at, line) + chunk.count("\n")
-        return "".join(pieces), first
-
 
 class _TreeBuilder:
     """What the parser calls; keeps its own stack, so that depth costs nothing and is limited."""
@@ -143,7 +134,12 @@ def _guess(tag: str) -> Advice:
 def read_xml_table(element: Element, node: str, source: str, family: Family) -> ReadTable:
     """Read the numbers of a tag as a table in C order."""
     shape = [len(labels) for labels in family]
-    text, first = element.lined_text()
+    pieces: list[str] = []  # with the line breaks of the comments between them
+    first = line = element.chunks[0][0] if element.chunks else element.line
+    for at, chunk in element.chunks:
+        pieces += ["\n" * (at - line), chunk]
+        line = max(at, line) + chunk.count("\n")
+    text = "".join(pieces)
     return read_run(
         text, node, prod(shape), shape[-1], source, lambda k: first + text.count("\n", 0, k)
     )

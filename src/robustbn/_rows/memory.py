@@ -56,8 +56,8 @@ def load_codes(
 
 def find_holed(layout: Layout, codes: Codes) -> tuple[int, ...]:
     """Return the columns in which some value is missing. O(N d) time."""
-    is_holed = (codes == np.array(layout.cards)).any(axis=0)
-    return tuple(np.flatnonzero(is_holed).tolist())
+    might_be = np.flatnonzero(codes.max(axis=0, initial=0) >= np.array(layout.cards))
+    return tuple(c for c in might_be.tolist() if (codes[:, c] == layout.cards[c]).any())
 
 
 def fingerprint_codes(
@@ -136,9 +136,10 @@ class RowsInMemory:
         *,
         gathers: bool = False,
         count: CountRows | None = None,
+        surveyed: RowVector | None = None,
     ) -> Judged:
         """Return the counts by the trust in each row; with no pass where `survey` has counted."""
-        trust = weigh(self.rows)
+        trust = weigh(self.rows) if surveyed is None else surveyed
         judged = trust if weights is None else weights if is_even(trust) else trust * weights
         holes = None
         if gathers and self.holed:

@@ -213,13 +213,10 @@ class ComparedCells:
     def cell(self, place: int) -> ChangedCell:
         """Return one cell, by its place among all."""
         k, v = divmod(place, self.before.shape[1])
-        parents = self.like.parents[self.node]
-        codes = np.unravel_index(k, [len(self.like.states[p]) for p in parents]) if parents else ()
+        start = self.like.layout.cell_start[self.like.nodes.index(self.node)]
         change = self.after[k, v] - self.before[k, v]
         return ChangedCell(
-            self.node,
-            {p: self.like.states[p][int(c)] for p, c in zip(parents, codes, strict=True)},
-            self.like.states[self.node][v],
+            *self.like.describe_cell(int(start) + place),
             float(self.before[k, v]),
             float(self.after[k, v]),
             float(change / self.error[k, v]),
@@ -268,12 +265,10 @@ def compare_kinds(a: FitResult, b: FitResult, nodes: Sequence[str]) -> list[Chan
 
 
 def measure_similarity(a: FitResult, b: FitResult, nodes: Sequence[str]) -> NDArray[np.float64]:
-    """Return how similar each kind of `a` is to each of `b`, from 0 to 1; shape (Ka, Kb).
-
-    Of each family, a kind has a distribution over its cells. Two kinds are as far apart as these
-    are in total variation, on average over the families, each weighed by how far the kinds are
-    from the good rows in it: families in which both are like good rows say nothing.
-    """
+    """Return how similar each kind of `a` is to each of `b`, from 0 to 1; shape (Ka, Kb)."""
+    # Of each family, a kind has a distribution over its cells. Two kinds are as far apart as these
+    # are in total variation, on average over the families, each weighed by how far the kinds are
+    # from the good rows in it: families in which both are like good rows say nothing.
     n_a, n_b = len(a.kinds), len(b.kinds)
     apart, weight = np.zeros((n_a, n_b)), np.zeros((n_a, n_b))
     if not n_a or not n_b:

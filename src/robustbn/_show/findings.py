@@ -44,6 +44,10 @@ LEAVE_OUT = "If the values are wrong, correct them, or leave these rows out."
 MANY_MISSING = 0.1  # share of the rows from which a node is missing, to be told
 ECHO = 0.4  # share of a place's rows whose values are told: these make the column differ there
 LONG = 0.2  # share of the rows: of a longer period or stretch of rows, a difference is a note
+MANY_TIMES = 100  # times as much as other values differ: more is not told
+# columns that have one value each at a place, where forms were left at their defaults: none of 479
+# public tables has more than two
+STUCK, MANY_STUCK = "one value", 3
 CLEAR = 20.0  # spreads among other values: a difference that hardly ever is natural
 
 
@@ -80,27 +84,30 @@ def find_swaps(result: FitResult) -> Iterator[Finding]:
     for swap in result.deeper.swaps:
         columns = [result.network.nodes[node] for node in swap.nodes]
         n = max(round(swap.share * result.n_rows), 1)
-        parts = saying.say_parts(result, swap.parts)
+        where = parts = saying.say_parts(result, swap.parts)
         rows, examples = saying.name_surest(result, swap.chances)
         what = f"he values of {saying.quote_names(columns)} appear to be swapped"
         python = f"table.iloc[{rows}][{columns}]"
         if parts:
-            said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})"
+            said = f"{saying.having(parts, 'Where ')}, t{what} ({count(n, 'row')})."
             look = f"If so, exchange {' and '.join(columns)} in these rows, or leave them out."
             some = saying.choose_rows(parts)
             if some != saying.EVERY_ROW:
                 back = f"table.loc[{some}, {columns[::-1]}].to_numpy()"
                 python = f"table.loc[{some}, {columns}] = {back}"
         else:
-            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)}){examples}"
+            if result.judged is not None:
+                where = saying.find_parts(result, result.judged.drawn[swap.chances > 1 / 2])
+            said = f"T{what} in about {count(n, 'row')} ({percent(swap.share)}){examples}."
+            said += saying.having(where, " They")
             look = f"Compare {' and '.join(columns)} in these rows with their source."
         yield Finding(
             Kind.ROWS,
             ERROR if parts or swap.odds >= SURE_SWAP else WARNING,
-            said + ".",
+            said,
             float(1 / (1 + np.exp(-min(swap.gain, 40.0)))),
             tuple(columns),
-            saying.where_of(parts),
+            saying.where_of(where),
             n_rows=n,
             n_cells=2 * n,
             nats=swap.gain,
@@ -282,9 +289,7 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
                 cause="wrong cells",
                 advice=Remedy(
                     "Review the proposed corrections.",
-                    saying.base_command(result.command).replace(
-                        "robustbn fit", "robustbn repair", 1
-                    ),
+                    saying.repair_command(result),
                     "fit.cells_",
                 ),
             )
@@ -306,27 +311,15 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     network, parts = result.network, saying.say_parts(result, place.parts)
     named = [node for node, _, _ in place.causes]
     columns = tuple(network.nodes[node] for node in dict.fromkeys((*place.nodes, *named)))
-    said = saying.having(parts, "Where ").strip()
-    causes = [
-        text if name == "copies" else f"{network.nodes[node]}: {text}"
-        for node, name, text in place.causes
-    ]
     names = list(dict.fromkeys(name for _, name, _ in place.causes))
-    what = f"{saying.quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'}"
-    sentence = (
-        f"{said}: {what} from the other rows, {place.size:,.0f} times as much as other values "
-        f"of {as_text(place.parts[0][0])} do "
-        f"({'about ' if place.n_rows != len(place.rows) else ''}{count(place.n_rows, 'row')})."
-    )
-    if causes:
-        said = as_text("; ".join(causes))  # the name of a column keeps its spelling
-        sentence += f" {said[0].upper()}{said[1:]}." if names[0] == "copies" else f" {said}."
-    is_unit, is_clear = "unit" in names, _is_clear(result, place)
+    is_default = len({node for node, name, _ in place.causes if name == STUCK}) >= MANY_STUCK
+    names = ["defaults" if is_default and name == STUCK else name for name in names]
+    is_error, is_clear = is_default or "unit" in names, _is_clear(result, place)
     return Finding(
         Kind.COLUMN_DIFFERS,
-        ERROR if is_unit else WARNING if is_clear or names else NOTE,
-        sentence,
-        0.99 if is_unit else 0.8 if is_clear else 0.5,
+        ERROR if is_error else WARNING if is_clear or names else NOTE,
+        _say_difference(result, place, columns),
+        0.99 if is_error else 0.8 if is_clear else 0.5,
         columns,
         saying.where_of(parts),
         place.n_rows,
@@ -334,12 +327,32 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         place.nats,
         ", ".join(names),
         advice=Remedy(
-            f"Check the source of these rows. {CONVERT if is_unit else LEAVE_OUT}",
+            f"Check the source of these rows. {CONVERT if 'unit' in names else LEAVE_OUT}",
             saying.exclude_command(result, parts),
             f"table.loc[{saying.choose_rows(parts)}, {list(columns)!r}].describe()",
         ),
         rows=_rows_at(result, place),
     )
+
+
+def _say_difference(result: FitResult, place: Difference, columns: Sequence[str]) -> str:
+    """Return what differs at a place, how much more than at others, and how."""
+    nodes, other = result.network.nodes, as_text(place.parts[0][0])
+    times = f"{place.size:,.0f}" if place.size < MANY_TIMES else f"more than {MANY_TIMES}"
+    said = (
+        f"{saying.having(saying.say_parts(result, place.parts), 'Where ').strip()}: "
+        f"{saying.quote_names(columns)} {'differs' if len(columns) == 1 else 'differ'} from the "
+        f"other rows, {times} times as much as other values of {other} do "
+        f"({'about ' if place.n_rows != len(place.rows) else ''}{count(place.n_rows, 'row')})."
+    )
+    rows = [text for _, name, text in place.causes if name == "copies"]
+    values = [(node, text) for node, name, text in place.causes if name != "copies"]
+    shown = () if result.rows_hidden else place.contrasts
+    parts = [*rows, *(f"{nodes[node]}: {text}" for node, text in (*values, *shown))]
+    if not parts:
+        return said
+    how = as_text("; ".join(parts))  # the name of a column keeps its spelling
+    return f"{said} {how[0].upper()}{how[1:]}." if rows else f"{said} {how}."
 
 
 def _is_clear(result: FitResult, place: Difference) -> bool:

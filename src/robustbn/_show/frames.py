@@ -13,6 +13,7 @@ from robustbn._core.cells import NO_CELLS, WrongCells
 from robustbn._core.origins import Origin, say_place
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._show.result import FitResult
+from robustbn._show.words import find_catch_all
 from robustbn._tables.aside import Aside, beside
 from robustbn._tables.coded import Table
 from robustbn.exceptions import NotFittedError, SettingError
@@ -131,10 +132,7 @@ def cell_columns(network: BayesianNetwork, wrong: WrongCells, aside: Aside) -> d
 
 
 def rate_columns(result: FitResult) -> dict[str, Any]:
-    """Return a line a column: the rate of wrong cells, most first, and what is taken for what.
-
-    And where cells are wrong most often, if that differs, with the rate there.
-    """
+    """Return a line a column: its rate of wrong cells, what is taken for what, and where most."""
     network, cells = result.network, result.cells
     rates = there = np.zeros(network.n_nodes)
     wrong, where = NO_CELLS, ""
@@ -157,7 +155,10 @@ def rate_columns(result: FitResult) -> dict[str, Any]:
 
 def _say_confusions(network: BayesianNetwork, wrong: WrongCells, j: int) -> str:
     """Return what is most often seen for what in a column, and how often."""
-    labels = network.states[network.nodes[j]]
+    node = network.nodes[j]
+    labels, catch_all = list(network.states[node]), find_catch_all(network, node)
+    if catch_all is not None:
+        labels[catch_all] = "a rare label"
     pairs = Counter(zip(wrong.seen.tolist(), wrong.likely.tolist(), strict=True))
     return "; ".join(
         f"{labels[seen]} for {labels[likely]} ({n:,})"

@@ -74,13 +74,11 @@ def measure_moves(
 
 
 def expect_moves(spread: Vector, start: NDArray[np.int64]) -> Vector:
-    """Return how far sampling alone moves each table in 95 of 100 cases, at most 1.
-
-    The states of a configuration are taken to err together (exact for two, careful for more), so a
-    table moves by a sum of independent half-normals, of deviation s[k] before folding. With its
-    mean m, deviation d and skewness g, the 95 % level is, by Cornish and Fisher,
-    `m + d (z + (z^2 - 1) g / 6)`: for one configuration 1.96 s, as it should be.
-    """
+    """Return how far sampling alone moves each table in 95 of 100 cases, at most 1."""
+    # The states of a configuration are taken to err together (exact for two, careful for more), so
+    # a table moves by a sum of independent half-normals, of deviation s[k] before folding. With its
+    # mean m, deviation d and skewness g, the 95 % level is, by Cornish and Fisher, `m + d (z + (z^2
+    # - 1) g / 6)`: for one configuration 1.96 s, as it should be.
     z, ratio = Z_95_ONE_SIDED, 2 / np.pi
     first, second, third = (np.add.reduceat(spread**power, start) for power in (1, 2, 3))
     variance = (1 - ratio) * second
@@ -116,11 +114,9 @@ def moved_tables(network: BayesianNetwork, moves: Moves) -> list[MovedTable]:
 
 
 def interval(q: Vector, n_rows: Vector) -> tuple[Vector, Vector]:
-    """Return the 95 % interval of each probability (Wilson's), given the rows behind it.
-
-    `(q + z^2 / 2n -+ z sqrt(q (1 - q) / n + z^2 / 4n^2)) / (1 + z^2 / n)`; from 0 to 1 where there
-    are no rows.
-    """
+    """Return the 95 % interval of each probability (Wilson's), given the rows behind it."""
+    # `(q + z^2 / 2n -+ z sqrt(q (1 - q) / n + z^2 / 4n^2)) / (1 + z^2 / n)`; from 0 to 1 where
+    # there are no rows.
     n = np.maximum(n_rows, 1e-9)
     centre = q + Z_95**2 / (2 * n)
     half = Z_95 * np.sqrt(q * (1 - q) / n + Z_95**2 / (4 * n**2))

@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from numpy.typing import NDArray
 
 from robustbn._core.clues import (
     DECLARED,
+    EXCHANGED,
     FAR_DATE,
     NO_DATE,
     NO_NUMBER,
     NO_STATE,
+    OUT_OF_ORDER,
     POINT,
     SIGN,
     TITLE,
     UNIT,
+    WRONG_YEAR,
     OddValues,
     Scale,
 )
@@ -40,7 +44,7 @@ from robustbn._show import saying
 from robustbn._show.owners import FROM_OTHER, find_owner, say_owner
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
-from robustbn._tables.date_forms import exchange_day
+from robustbn._tables.date_forms import exchange_day, is_doubtful
 from robustbn._tables.files import TEXT
 
 MOST_EXAMPLES = 3  # values that are quoted
@@ -49,7 +53,7 @@ LIKE_NEAR = "; the rest of these rows is like that of rows with the nearest valu
 LIKE_ALL = "the rest of these rows is like that of all rows, not of rows with the nearest values"
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
-EXCHANGED = "day and month exchanged"
+READ = (FAR_DATE, OUT_OF_ORDER, EXCHANGED, WRONG_YEAR)  # odd values that are dates, but wrong
 LIKELY = 0.9  # probability that numbers are scaled
 POWERS = (10, 100, 1000)  # a decimal point slips by
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
@@ -59,14 +63,17 @@ LEAST_WORDS = 2  # states that are words: a number is none of them
 LEAST_NUMBERS = 40  # of fewer, nothing is a code
 ALIKE = 0.85  # similarity of two labels, from which the rare one may be a mistyped other
 MOST_COMPARED = 60  # labels of a column, the most frequent, that others are compared with
+FITTED = "cut off", "mistyped"  # what happened to labels that are like others
+OWNED = 3.0  # times as many rows of another column have a label that belongs there
 BROKEN = "contains characters from a wrong encoding"
 _NO_DIGIT = re.compile(r"\D")
-_BROKEN = re.compile("\ufffd|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u00c2[\u0080-\u00bf]")
+LOST = "\ufffd"  # stands for bytes that could not be read
+_BROKEN = re.compile(f"{LOST}|[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac")
 
 
 def find_unreadable(result: FitResult) -> Iterator[Finding]:
     """Yield the columns with values that could not be read, and lines that repeat the header."""
-    for odd in result.aside.clues.odd:
+    for odd in _join_exchanged(result.aside.clues.odd):
         origins = result.deeper.find_places(odd.rows, odd.column) if len(odd.rows) else []
         parts: saying.Parts = saying.say_parts(result, origins[0].parts) if origins else ()
         n_there = origins[0].n_distrusted if origins else 0
@@ -76,10 +83,9 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
         is_common &= not _is_of_another(result, odd.column, common)
         cause = EXCHANGED if _is_exchanged(odd) else FROM_OTHER if owner else odd.kind
         yield Finding(
-            Kind.WRONG_CELLS if odd.kind == FAR_DATE else Kind.UNREADABLE,
+            Kind.WRONG_CELLS if odd.kind in READ else Kind.UNREADABLE,
             NOTE if odd.kind == DECLARED else WARNING,
-            _say_odd(result, odd, parts, n_there, is_exchanged=cause == EXCHANGED)
-            + (say_owner(owner) if owner else ""),
+            _say_odd(result, odd, parts, n_there) + (say_owner(owner) if owner else ""),
             0.3 if odd.kind == DECLARED else 0.9,
             (odd.column,) if odd.column else (),
             saying.where_of(parts),
@@ -126,17 +132,41 @@ def _is_of_another(result: FitResult, column: str, value: object) -> bool:
     )
 
 
-def _is_exchanged(odd: OddValues) -> bool:
-    """Whether most of the values that are no dates are dates once day and month are exchanged."""
-    if odd.kind != NO_DATE:
-        return False
-    n_days = sum(n for text, n in odd.examples.items() if exchange_day(text) is not None)
+def _is_exchanged(odd: OddValues, *, is_told: bool = False) -> bool:
+    """Whether most of the values that are no dates are dates once day and month are exchanged.
+
+    is_told : whether dates of the column are exchanged for sure: then 25/03/2024 is, too, and so
+        are values that are not kept.
+    """
+    if odd.kind != NO_DATE or odd.n_mended or not odd.examples:
+        return odd.kind == NO_DATE and (is_told or bool(odd.n_mended))
+    n_days = sum(
+        n
+        for text, n in odd.examples.items()
+        if exchange_day(text) is not None or (is_told and is_doubtful(text))
+    )
     return n_days > sum(odd.examples.values()) / 2
 
 
-def _say_odd(
-    result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int, *, is_exchanged: bool
-) -> str:
+def _join_exchanged(every: Sequence[OddValues]) -> Iterator[OddValues]:
+    """Yield odd values, those of a column whose days and months are exchanged only once.
+
+    Where they are exchanged, some are no dates, and others are out of order.
+    """
+    in_order = {odd.column: odd for odd in every if odd.kind == EXCHANGED}
+    joined = {
+        odd.column for odd in every if odd.column in in_order and _is_exchanged(odd, is_told=True)
+    }
+    for odd in every:
+        if odd.column not in joined or odd.kind not in (NO_DATE, EXCHANGED):
+            yield odd
+        elif odd.kind == NO_DATE:
+            other = in_order[odd.column]
+            rows = np.union1d(odd.rows, other.rows)
+            yield replace(odd, n=odd.n + other.n, rows=rows, n_mended=other.n_mended)
+
+
+def _say_odd(result: FitResult, odd: OddValues, parts: saying.Parts, n_there: int) -> str:
     first = "" if not len(odd.rows) else saying.say_span(result, int(odd.rows[0]), int(odd.rows[0]))
     if odd.kind == TITLE:
         lines = count(odd.n, "line repeats", "lines repeat")
@@ -146,8 +176,11 @@ def _say_odd(
         NO_NUMBER: "could not be read as a number",
         NO_DATE: "is not a date",
         FAR_DATE: "is far from all other dates",
+        **dict.fromkeys((OUT_OF_ORDER, EXCHANGED, WRONG_YEAR), "is out of the order of the rows"),
         DECLARED: "is treated as missing, as requested",
     }.get(odd.kind, "is not a state")
+    if odd.kind == NO_DATE and odd.n_mended:
+        what = "is not a date, or out of the order of the rows"
     verb = what if odd.n == 1 else what.replace("is ", "are ", 1)
     such = ""
     if odd.examples and not result.rows_hidden:
@@ -155,7 +188,9 @@ def _say_odd(
         such = f": {', '.join(values)}"
     start = f", first {first}" if first else ""
     said = f"{count(odd.n, 'value')} of {as_text(odd.column)} {verb}{such}{start}."
-    if is_exchanged:
+    if odd.n_mended:
+        said += f" {_say_mended(odd)}"
+    elif _is_exchanged(odd):
         said += (
             " Day and month appear to be exchanged; where the day is at most 12, that cannot be "
             "seen."
@@ -164,6 +199,14 @@ def _say_odd(
         return said
     every = "All" if n_there >= odd.n else f"{n_there:,}"
     return f"{said}{saying.having(parts, f' {every} of them').replace('mostly ', '')}"
+
+
+def _say_mended(odd: OddValues) -> str:
+    """Return which mistake puts dates back into the order of the rows."""
+    n = f"{odd.n_mended:,} of them {'is' if odd.n_mended == 1 else 'are'}"
+    if odd.kind == WRONG_YEAR:
+        return f"The year appears to be wrong: with the year before or after, {n} in order."
+    return f"Day and month appear to be exchanged: put back, {n} in order."
 
 
 def find_far(result: FitResult) -> Iterator[Finding]:
@@ -256,6 +299,8 @@ def find_scaled(result: FitResult) -> Iterator[Finding]:
         parts = saying.say_parts(result, each.parts)
         there = saying.choose_rows(parts) if parts else f"table.index[{rows}]"
         cause, how, back = _undo(each.scale, f"table.loc[{there}, {node!r}]")
+        if not each.parts and len(rows) <= saying.MOST_EXAMPLES < n:
+            back += f"  # for example: of about {n:,} rows, the surest"
         if each.parts:
             said = f"{saying.having(parts, 'Where ')}, the values of {as_text(node)} {how}."
         else:
@@ -446,21 +491,42 @@ def find_odd_labels(result: FitResult) -> Iterator[Finding]:
     judged, network = result.judged, result.network
     if judged is None or result.rows_hidden:
         return
+    counted = {
+        node: _count_labels(network.states[node], judged.drawn_codes[:, k])
+        for k, node in enumerate(network.nodes)
+    }
     for k, node in enumerate(network.nodes):
         states = network.states[node]
         if not all(isinstance(state, str) for state in states):
             continue
-        seen = np.bincount(judged.drawn_codes[:, k], minlength=len(states) + 1)[: len(states)]
-        labels = {str(s).strip(): int(n) for s, n in zip(states, seen, strict=True) if n}
+        labels = counted[node]
+        others = [each for other, each in counted.items() if other != node]
+        guesses = {
+            label: guess
+            for label, n in labels.items()
+            if (guess := _guess(label, n, labels))[1]
+            and not (guess[1] in FITTED and _belongs_elsewhere(label, n, others))
+        }
         found: dict[str, dict[str, str]] = {}
-        for label, n in labels.items():
-            taken_for, how = _guess(label, n, labels)
-            if how:
-                found.setdefault(how, {})[label] = taken_for
+        for label, (taken_for, how) in guesses.items():
+            while taken_for in guesses:  # to which the advice maps other labels, too
+                taken_for = guesses[taken_for][0]
+            found.setdefault(how, {})[label] = taken_for
         for how, guessed in found.items():
             codes = [c for c, state in enumerate(states) if str(state).strip() in guessed]
             rows = judged.drawn[np.isin(judged.drawn_codes[:, k], codes)]
             yield _tell_labels(result, node, how, {g: labels[g] for g in guessed}, guessed, rows)
+
+
+def _count_labels(states: Sequence[object], shown: NDArray[Any]) -> dict[str, int]:
+    """Return how many of some rows have each label; shown: the state of each row."""
+    seen = np.bincount(shown, minlength=len(states) + 1)[: len(states)]
+    return {str(s).strip(): int(n) for s, n in zip(states, seen, strict=True) if n}
+
+
+def _belongs_elsewhere(label: str, n: int, others: Sequence[dict[str, int]]) -> bool:
+    """Whether a label is one of another column, out of which it slipped."""
+    return any(each.get(label, 0) >= OWNED * n for each in others)
 
 
 def _tell_labels(
@@ -510,20 +576,25 @@ def _relabel(result: FitResult, node: str, taken_for: dict[str, str]) -> Remedy:
         repair = shlex.join(["robustbn", "repair", *words[2:4], "-o", "repaired.csv"])
         why = "If so, correct them by the rest of their rows, and look through the changes."
         return Remedy(why, f"{repair} --changes changes.csv", python)
-    pairs = ",".join(f"{label}={other}" for label, other in taken_for.items())
+    pairs = ",".join(f"{label}={other or 'STATE'}" for label, other in taken_for.items())
     command = f"{fit} --labels {shlex.quote(f'{node}:{pairs}')}"
     return Remedy("If so, map each to the correct label.", command, python)
 
 
 def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
     """Return which label another may stand for, and what happened to it; empty if nothing."""
-    if _BROKEN.search(label):
-        return "", BROKEN
+    if LOST in label:
+        pattern = re.compile(re.escape(label).replace(LOST, f"[^{LOST}]"))
+        fitting = [other for other in labels if pattern.fullmatch(other)]
+        return fitting[0] if len(fitting) == 1 else "", BROKEN
+    right = _decode_again(label)
+    if right != label or _BROKEN.search(label):
+        return right if right != label else "", BROKEN
     # Of labels that are as frequent, the first one is taken for the right one.
     others = {other: k for other, k in labels.items() if (k, label) > (n, other)}
-    for other in others:
-        if other.casefold() == label.casefold():
-            return other, "written in another case"
+    alike = [other for other in others if other.casefold() == label.casefold()]
+    if alike:  # the most frequent one, for all of them
+        return min(alike, key=lambda other: (-others[other], other)), "written in another case"
     digits = _NO_DIGIT.sub("", label)  # 'grade 2' is no mistyped 'grade 1'
     frequent = [
         other
@@ -533,8 +604,28 @@ def _guess(label: str, n: int, labels: dict[str, int]) -> tuple[str, str]:
     for other in frequent:
         goes_on = other[len(label) : len(label) + 1]
         if len(label) >= SHORTEST_CUT and other.startswith(label) and goes_on.isalpha():
-            return other, "cut off"
+            return other, FITTED[0]
     import difflib  # seldom needed
 
     near = difflib.get_close_matches(label, frequent, 1, ALIKE)
-    return (near[0], "mistyped") if near and len(label) > SHORTEST_CUT else ("", "")
+    return (near[0], FITTED[1]) if near and len(label) > SHORTEST_CUT else ("", "")
+
+
+def _decode_again(label: str) -> str:
+    """Return a label whose UTF-8 was read as Windows-1252 or Latin-1 as it was; others as they are.
+
+    >>> _decode_again("\u00c3\u2030cole"), _decode_again("fin")
+    ('\u00c9cole', 'fin')
+    """
+    try:
+        again = b"".join(map(_as_bytes, label)).decode("utf-8")
+    except UnicodeError:
+        return label
+    return again if again == label else _decode_again(again)  # some were read so twice
+
+
+def _as_bytes(letter: str) -> bytes:
+    try:
+        return letter.encode("cp1252")
+    except UnicodeEncodeError:
+        return letter.encode("latin-1")

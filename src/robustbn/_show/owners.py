@@ -34,10 +34,6 @@ def find_owner(
     Labels are compared one by one. Numbers are compared by their distribution, and where another
     column's numbers went, that column shows something else, or the same if they were copied.
 
-    Parameters
-    ----------
-    odd : how often each value occurs.
-    rows : numbers of the rows that show them.
     rest : the smallest and the largest ordinary number of the column, between which none is odd.
     """
     if len(odd) < LEAST_DIFFERENT or result.rows_hidden:
@@ -58,7 +54,7 @@ def find_owner(
                 and _are_numbers(numbers, values, rest)
                 and (
                     _are_gone(values[is_there], values[~is_there])
-                    or (own is not None and _are_same(own[is_there], values[is_there]))
+                    or (own is not None and (own == values)[is_there].mean() >= 1 - MOST_OTHER)
                 )
             )
         found += [node] if is_owner else []
@@ -88,20 +84,13 @@ def _are_states(odd: Mapping[Any, int], states: set[str]) -> bool:
 
 
 def _are_numbers(numbers: Numbers, values: Numbers, rest: tuple[float, float] | None) -> bool:
-    """Whether numbers are distributed like those of a column that would be odd here, too.
-
-    Most of the column's are, and codes for missing values, which columns share, do not count.
-    """
+    """Whether numbers are distributed like those of a column that would be odd here, too."""
+    # Most of the column's are, and codes for missing values, which columns share, do not count.
     numbers, there = (some[np.isfinite(some) & ~np.isin(some, CODES)] for some in (numbers, values))
     others = there if rest is None else there[(there < rest[0]) | (there > rest[1])]
     if min(len(numbers), len(others)) < LEAST_NUMBERS or 2 * len(others) < len(there):
         return False
     return bool(find_distance(numbers, others) < APART / np.sqrt(len(numbers)))
-
-
-def _are_same(numbers: Numbers, values: Numbers) -> bool:
-    """Whether nearly all numbers are those of another column in the same rows."""
-    return bool((numbers == values).mean() >= 1 - MOST_OTHER)
 
 
 def _are_gone(here: Numbers, elsewhere: Numbers) -> bool:

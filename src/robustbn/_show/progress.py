@@ -22,10 +22,7 @@ def is_shown(verbose: bool | int | None) -> bool:
 def showing_progress(
     text: str, verbose: bool | int | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Show what is being done and for how long, once it has taken two seconds.
-
-    Yields a function that replaces the text.
-    """
+    """Show what is done, and for how long, after two seconds; yields what replaces the text."""
     if not is_shown(verbose) or not _held.acquire(blocking=False):
         yield lambda _: None
         return

@@ -129,11 +129,13 @@ def _tell_pairs(result: FitResult) -> Iterator[Finding]:
         return
     where = _find_place(result, pairs)
     n, n_columns = len(pairs.again), result.network.n_nodes
+    beside = f" and in {saying.quote_names(pairs.context)}" if pairs.context else ""
+    beside_in_python = "".join(f", {name!r}" for name in pairs.context)
     yield Finding(
         Kind.REPEATED_ROWS,
         WARNING,
         f"{count(n, 'row appears', 'rows appear')} exactly twice, the same in all "
-        f"{count(n_columns, 'column')} of the network; if no row was copied, at most about "
+        f"{count(n_columns, 'column')} of the network{beside}; if no row was copied, at most about "
         f"{pairs.most:,.0f} would.{saying.having(where, ' They')}",
         0.7,
         tuple(result.network.nodes),
@@ -143,7 +145,7 @@ def _tell_pairs(result: FitResult) -> Iterator[Finding]:
         advice=Remedy(
             "Check whether cases were entered twice, or come in pairs by design.",
             f"{saying.base_command(result.command)} --ask 20",
-            "table[table.duplicated(list(fit.network_.nodes), keep=False)]",
+            f"table[table.duplicated([*fit.network_.nodes{beside_in_python}], keep=False)]",
         ),
         rows=tuple(pairs.again[: saying.MOST_NUMBERED].tolist()),
     )

@@ -30,6 +30,7 @@ from robustbn._core.result import (
     RobustFit,
     Round,
     Shift,
+    UsualNumbers,
     Vanishing,
 )
 from robustbn._core.trust import TRUST_EDGES, JudgedRows
@@ -105,6 +106,11 @@ class Deeper:
         return None
 
     @cached_property
+    def numbers(self) -> dict[str, UsualNumbers] | None:
+        """Where the numbers of nodes were that are cut into intervals; None if not known."""
+        return None
+
+    @cached_property
     def doubt(self) -> Vector | None:
         """Sum of `w (1 - w)` of the trust in the rows of each configuration; None if not known."""
         return None
@@ -128,11 +134,7 @@ class Deeper:
         return []
 
     def find_questions(self, drawn: Any, offered: Any, n: int) -> list[Any]:
-        """Return at most n rows to look at.
-
-        drawn, offered : rows drawn evenly from all, and rows to choose from; with the trust in
-            them.
-        """
+        """Return at most n rows to look at, of those `offered`, with the trust in them."""
         return []
 
     def find_places(self, numbers: NDArray[np.int64], but: str = "") -> list[Origin]:
@@ -140,10 +142,7 @@ class Deeper:
         return []
 
     def list_context(self) -> list[ContextColumn]:
-        """Return the groups of all rows, those of their numbers last, as `Difference.runs` counts.
-
-        Empty if they are not known.
-        """
+        """Return the groups of all rows, those of their numbers last; empty if not known."""
         return []
 
 

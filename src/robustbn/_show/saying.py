@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ OUTPUTS = frozenset(
     | {"--fail-over"}
     | {EDGES, "--most-parents", "--forbid", "--require", "--order", "--leave-out"}  # of check
 )
+OF_REPAIR = frozenset(("--id", "--sep", "--encoding", "--seed", "--jobs"))
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
 EVERY_ROW = "slice(None)"  # in Python
@@ -34,10 +36,7 @@ Parts = tuple[tuple[str, str, str], ...]
 
 
 def base_command(command: str | None) -> str:
-    """Return the command of a fit without what it writes, for others to build on.
-
-    Of a check, the fit with the edges that it wrote.
-    """
+    """Return the command of a fit (of a check, with the edges it wrote) without what it writes."""
     try:
         words = shlex.split(command or "")
     except ValueError:
@@ -66,6 +65,15 @@ def base_command(command: str | None) -> str:
 def report_command(result: FitResult) -> str:
     """Return the command that writes the page of a fit, again if it is there."""
     return f"{base_command(result.command)} --report report.html --force"
+
+
+def repair_command(result: FitResult) -> str:
+    """Return the command that corrects wrong cells, with the options of a fit that it has."""
+    words = shlex.split(base_command(result.command))
+    kept, others = ["robustbn", "repair", *words[2:4]], words[4:]
+    for name, value in pairwise(others):
+        kept += [name, value] if name in OF_REPAIR else []
+    return shlex.join([*kept, "-o", "repaired.csv"])
 
 
 def exclude_command(result: FitResult, parts: Parts) -> str:
@@ -104,12 +112,19 @@ def say_parts(result: FitResult, parts: Parts) -> Parts:
 
 
 def name_surest(result: FitResult, chances: NDArray[np.float64]) -> tuple[list[int], str]:
-    """Return the rows to which something was done most surely, and the same in words."""
-    if result.judged is None or result.rows_hidden:
+    """Return the rows to which something was done, and the surest of them in words.
+
+    If they are more than `MOST_NUMBERED`, or not all are known, the surest ones only.
+    """
+    judged = result.judged
+    if judged is None or result.rows_hidden:
         return [], ""
-    surest = np.argsort(-chances, kind="stable")[:MOST_EXAMPLES]
-    rows = np.sort(result.judged.drawn[surest]).tolist()
-    numbers = ", ".join(f"{row + LINE_OF_ROW * has_lines(result):,}" for row in rows)
+    surest = np.argsort(-chances, kind="stable")
+    first = np.sort(judged.drawn[surest[:MOST_EXAMPLES]]).tolist()
+    n = int(np.count_nonzero(chances > 1 / 2))
+    is_all = MOST_EXAMPLES < n <= MOST_NUMBERED and len(judged.drawn) == result.reading.n_read
+    rows = np.sort(judged.drawn[surest[:n]]).tolist() if is_all else first
+    numbers = ", ".join(f"{row + LINE_OF_ROW * has_lines(result):,}" for row in first)
     return rows, f", for example in {'lines' if has_lines(result) else 'rows'} {numbers}"
 
 

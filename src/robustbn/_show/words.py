@@ -17,6 +17,7 @@ from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit, Recorded, RepeatedRow, RobustFit, Vanishing
 from robustbn._core.row_model import Repeats
+from robustbn._tables.states import OTHER
 from robustbn.network import BayesianNetwork
 
 LEAST_GROUP = 0.005  # share of the rows: a smaller group is not named
@@ -45,12 +46,21 @@ def percent(share: float) -> str:
 
 
 def as_text(label: object) -> str:
-    """Return a label as text that a page can hold and that turns nothing around.
-
-    U+FFFD takes the place of control characters, of those that change the direction of the text
-    after them, and of what is not a character.
-    """
+    """Return a label as text that a page can hold and that turns nothing around."""
+    # U+FFFD takes the place of control characters, of those that change the direction of the text
+    # after them, and of what is not a character.
     return _UNSHOWN.sub("\ufffd", str(label))
+
+
+def find_catch_all(network: BayesianNetwork, node: str) -> int | None:
+    """Return the state of a node that stands for all rare labels; None if there is none.
+
+    A label of the file's own, such as 'Others', is no such state.
+    """
+    how = network.reading.get(node)
+    if how is None or how.edges or how.period or how.others != OTHER:
+        return None
+    return network.states[node].index(OTHER)
 
 
 def clean_text(text: str) -> str:
@@ -139,11 +149,9 @@ def find_constants(network: BayesianNetwork, counts: Vector) -> list[tuple[str, 
 
 
 def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
-    """Return the states and configurations that keep hardly any of their rows, largest first.
-
-    Rows count where they record the states: nothing that was inferred is in them. A group is named
-    once: a configuration is left out where one of its states vanishes by itself.
-    """
+    """Return the states and configurations that keep hardly any of their rows, largest first."""
+    # Rows count where they record the states: nothing that was inferred is in them. A group is
+    # named once: a configuration is left out where one of its states vanishes by itself.
     if fit.cells is not None and fit.recorded is None:
         return []  # counts are of true values: they do not say which rows are distrusted
     layout, found, n = network.layout, [], fit.n_rows / fit.unit
@@ -170,11 +178,9 @@ def find_vanishing(network: BayesianNetwork, fit: RobustFit) -> list[Vanishing]:
 
 
 def describe_group(network: BayesianNetwork, counts: Vector, q: Vector, n_rows: float) -> Group:
-    """Describe a group by the cells that tell it from good rows.
-
-    Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
-    most one a node.
-    """
+    """Describe a group by the cells that tell it from good rows."""
+    # Cells are ranked by `C[j] log(B[j] / q[j])`, what they add to the log-odds of these rows; at
+    # most one a node.
     layout, n = network.layout, float(sum_over_rows(network.layout, counts))
     among_bad = normalise_counts(layout, counts, 1e-9)
     telling = counts * np.log((among_bad + 1e-9) / (q + 1e-9))

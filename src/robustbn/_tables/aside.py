@@ -69,10 +69,8 @@ class Aside:
 
     @property
     def places(self) -> tuple[ContextColumn, ...]:
-        """The columns of context that may say where rows come from.
-
-        What depends on a measurement is no mistake at a place, unless a person names the column.
-        """
+        """The columns of context that may say where rows come from."""
+        # What depends on a measurement is no mistake at a place, unless a person names the column.
         return tuple(c for c in self.context if self.is_chosen or not c.groups.is_measured)
 
     def without_context(self, name: str) -> Aside:

@@ -290,10 +290,7 @@ def as_weights(weights: ArrayLike | None, table: Kept) -> RowVector | None:
 
 
 def as_sides(known: ArrayLike | None, table: Kept) -> NDArray[np.int8] | None:
-    """Return what is known of the rows that are left, given what is known of all that were read.
-
-    +1 (good), -1 (bad) or 0; shape (N,).
-    """
+    """Return what is known of the rows left, +1 (good), -1 (bad) or 0, given that of all read."""
     if known is None:
         return None
     n_rows = table.reading.n_read

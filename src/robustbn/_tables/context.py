@@ -23,6 +23,7 @@ from robustbn._core.far import find_rest, is_apart
 from robustbn._core.origins import ContextColumn, ContextTally, Groups
 from robustbn._core.protocols import Column
 from robustbn._tables.date_forms import CALENDAR, day_of, find_order
+from robustbn._tables.date_order import find_exceptions
 from robustbn._tables.values import as_numbers, as_objects, find_distinct, is_missing
 
 Counts = NDArray[np.int64]
@@ -336,13 +337,21 @@ def place_rows(groups: Groups, raw: RawContext) -> NDArray[np.signedinteger[Any]
 
 
 def find_odd_times(raw: RawContext) -> list[OddValues]:
-    """Return the values of a column of times that are none, and times far from all others."""
+    """Return values of a column of times: those that are none, far from others, or out of order."""
     if raw.kind not in ("hours", "values") or not len(raw.codes):
         return []
     times = raw.codes
     if raw.kind == "values":
         times = np.append(_times_of(raw.values), GONE)[raw.codes]
     found = [_gather_odd(raw, kind, rows) for kind, rows in _find_odd_rows(times)]
+    is_usual = ~_is_gone("hours", times)
+    for odd in found:
+        is_usual[odd.rows] = False
+    usual = np.flatnonzero(is_usual)
+    exceptions = find_exceptions(times[usual].astype(np.int64))
+    if exceptions is not None:
+        odd = _gather_odd(raw, exceptions.kind, usual[exceptions.rows])
+        found.append(replace(odd, n_mended=exceptions.n_mended))
     return [odd for odd in found if odd.n]
 
 
@@ -449,10 +458,7 @@ def _hours_of(values: Sequence[Any]) -> NDArray[np.int32]:
 
 
 def _times_of(values: Sequence[Any]) -> NDArray[np.int32]:
-    """Return the hour of each value of a column of times, NEITHER for what is none.
-
-    All are GONE if it is no such column.
-    """
+    """Return the hour of each value of a column of times, else NEITHER; all GONE if it is none."""
     if _kind_of(values) == "hours":
         return _hours_of(values)
     days = _days_of(values)
@@ -476,10 +482,7 @@ def _hour_of(value: Any) -> int:
 
 @lru_cache(maxsize=2**17)
 def _hour_of_day(text: str) -> int:
-    """Return the first hour of a day such as 7.3.2024 or March 7, 2024; NEITHER for all else.
-
-    Of 03/07/2024 the column says which is the day: see `_days_of`.
-    """
+    """Return the first hour of a day in an order that it shows (see `_days_of`); else NEITHER."""
     day = day_of(text)
     return NEITHER if day is None else int(np.datetime64(day, "h").astype(np.int64))
 

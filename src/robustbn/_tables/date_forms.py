@@ -93,8 +93,6 @@ def _month(text: str) -> int:
 def read_day(text: str) -> dict[DateForm, dt.date]:
     """Return the forms in which a text is a day, each with the day.
 
-    Examples
-    --------
     >>> {form.order: str(day) for form, day in read_day("03/07/2024").items()}
     {'dmy': '2024-07-03', 'mdy': '2024-03-07'}
     """
@@ -113,11 +111,9 @@ def read_day(text: str) -> dict[DateForm, dt.date]:
 def decide_days(
     readings: Iterable[dict[DateForm, dt.date]], common: DateForm
 ) -> list[dt.date | None]:
-    """Return the day of each text; None where its order is open.
-
-    Texts with the same marks between their parts, and the year first or last in all, are taken to
-    have one order, the one in which all of them are days; that of the common form, if it is such.
-    """
+    """Return the day of each text; None where its order is open."""
+    # Texts with the same marks between their parts, and the year first or last in all, are taken to
+    # have one order, the one in which all of them are days; that of the common form, if it is such.
     readings = list(readings)
     orders = {_marks(common): {common.order}}
     for marks in {_marks(form) for forms in readings for form in forms}:
@@ -173,8 +169,6 @@ def exchange_day(text: Any) -> str | None:
 def year_first(text: str) -> str:
     """Return a month or a quarter of a year with the year first; any other text as it is.
 
-    Examples
-    --------
     >>> [year_first(text) for text in ("Jan-2018", "2018 January", "1/2018", "Q3 2018", "Sun 2018")]
     ['2018-01', '2018-01', '2018-01', '2018-Q3', 'Sun 2018']
     """
@@ -244,8 +238,6 @@ def are_compact_days(values: Iterable[Any]) -> bool:
 def period_of(value: Any, period: str) -> Any:
     """Return the period in which a date lies, as text; what is no date as it is.
 
-    Examples
-    --------
     >>> [period_of("2024-05-31", period) for period in ("year", "quarter", "month", "day")]
     ['2024', '2024-Q2', '2024-05', '2024-05-31']
     >>> period_of("03/07/2024", "month dmy"), period_of("03/07/2024", "month mdy")

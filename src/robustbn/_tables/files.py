@@ -57,10 +57,7 @@ def open_file(path: str, *, sep: str | None, encoding: str) -> Source:
 def open_files(
     files: list[Path], root: str, where: str, *, sep: str | None, encoding: str
 ) -> Source:
-    """Return the source of some files.
-
-    Folders below `root`, the path they were found by, may hold columns, such as `year=2024`.
-    """
+    """Return the source of files; folders below `root` may hold columns, such as `year=2024`."""
     suffix = inner_suffix(files[0])
     try:
         if suffix in TEXT:

@@ -38,11 +38,7 @@ class _Odd:
 
 
 class Noticed:
-    """What is odd in a table, so far.
-
-    Row numbers are those of whoever reads; `merge` takes in what another reader noticed, whose rows
-    have other numbers.
-    """
+    """What is odd in a table, so far, by the row numbers of whoever reads."""
 
     def __init__(self) -> None:
         self._odd: dict[tuple[str, str], _Odd] = {}

@@ -161,10 +161,7 @@ def _is_unit(first: str) -> bool:
 
 
 def read_numbers(texts: Iterable[str]) -> dict[str, Number]:
-    """Return the texts that are numbers, in the decimal mark that fits more of them.
-
-    A text that only the other mark fits is read by that one: 61,5 among 61.2 and 60.8.
-    """
+    """Return the texts that are numbers, in the decimal mark that fits more, or else the other."""
     split = {text: parts for text in texts if (parts := _split(text)) is not None}
     fits = {
         mark: {t: number for t, parts in split.items() if (number := parts.read(mark)) is not None}
@@ -175,10 +172,7 @@ def read_numbers(texts: Iterable[str]) -> dict[str, Number]:
 
 
 def find_number_form(numbers: Mapping[str, Number], counts: Mapping[str, int]) -> NumberForm:
-    """Return how most numbers are written, wherever one way has more than half of those it shows.
-
-    counts : cells of each text.
-    """
+    """Return how most numbers are written, where one way has more than half of those shown."""
     units: Counter[Unit] = Counter()
     ways: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
     for text, number in numbers.items():

@@ -35,10 +35,7 @@ NUMBER, DATE, TRUTH, WORD = "number", "date", "truth value", "label"
 
 
 class NumberSample:
-    """Numbers drawn evenly from all that went by: those with the smallest random keys.
-
-    Row by row the keys are the same however the rows are cut into stretches, and so is the sample.
-    """
+    """Numbers drawn evenly from all that went by, however cut: those with the smallest keys."""
 
     def __init__(self) -> None:
         self.values, self._keys = np.empty(0), np.empty(0)

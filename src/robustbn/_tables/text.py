@@ -5,8 +5,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, takewhile
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.file_names import name_of
 from robustbn._core.formulas import unguard_cell
+from robustbn._core.numbers import count
 from robustbn._core.protocols import Column
 from robustbn._core.structure import some
 from robustbn._tables.arrow import columns_of
@@ -30,6 +33,8 @@ from robustbn.exceptions import DataError, RepeatedHeaderWarning
 
 LONGEST_HEADER = 2**22
 MOST_BLANK = 10_000  # lines before the header
+LONGEST_LAST = 2**16  # bytes of the last line that are read to name it
+_WRONG_WIDTH = re.compile(r"Expected (\d+) columns, got (\d+): (.*)")
 LOOKED_AT = 20  # lines after the header, to see whether it is one
 
 
@@ -108,6 +113,7 @@ def _text_batches(
     wanted = [str(k) for k in positions]
     words = pa.dictionary(pa.int32(), pa.string())
     with (
+        _telling_last_line(file, header),
         open_unpacked(file) as stream,
         pv.open_csv(
             stream,
@@ -131,6 +137,37 @@ def _text_batches(
         ) as reader,
     ):
         yield from reader
+
+
+@contextmanager
+def _telling_last_line(file: Path, header: TextHeader) -> Iterator[None]:
+    """Say so if the line at which reading ends is the last one: it is a footer, or cut off."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        found = _WRONG_WIDTH.search(str(error))
+        if found is None:
+            raise
+        wanted, n_values, line = found.groups()
+        last = _read_last_line(file, header.encoding)
+        start = line.removesuffix("...").strip()  # of a long line
+        if not start or not (last.startswith(start) if line.endswith("...") else last == start):
+            raise
+        raise UnreadableError(
+            f"{name_of(file)} cannot be read: its last line has {count(int(n_values), 'value')} "
+            f"instead of {wanted}: {line}. It is a footer or is cut off; remove it. If it is cut "
+            "off, more lines may be missing."
+        ) from None
+
+
+def _read_last_line(file: Path, encoding: str) -> str:
+    """Return the last line of a text file that is not blank, or its end if it is long."""
+    tail = b""
+    with open_unpacked(file) as stream:
+        while block := stream.read(LONGEST_LAST):
+            tail = tail[-LONGEST_LAST:] + block
+    lines = tail.decode(encoding, "replace").strip().splitlines()
+    return lines[-1].strip() if lines else ""
 
 
 # --- the header -----------------------------------------------------------------------------------
@@ -237,9 +274,9 @@ def _complain_of_widths(where: str, header: TextHeader, sep: str) -> None:
 class TitleFinder:
     """Marks the lines of one file that repeat its header, and warns of them.
 
-    Such a line has the name of every column in its place. Where each of the names is a value in
-    other lines too, it is a row like any other. To know, all columns are read, once, and only if
-    the columns that are read anyway make it possible.
+    Such a line has the name of every column, in any case, in its place. Where each of the names is
+    a value in other lines too, it is a row like any other. To know, all columns are read, once, and
+    only if the columns that are read anyway make it possible.
     """
 
     def __init__(
@@ -291,6 +328,6 @@ def _find_titles(stretches: Iterable[list[Column]], names: Sequence[str]) -> NDA
 
 
 def _places(column: Column, name: str) -> list[int]:
-    """Return the positions of the labels that are the name of the column."""
-    labels = enumerate(column.labels or ())
-    return [k for k, label in labels if name in label and _name_column(label) == name]
+    """Return the positions of the labels that are the name of the column, in any case."""
+    labels, name = enumerate(column.labels or ()), name.casefold()
+    return [k for k, label in labels if name in (x := label.casefold()) and _name_column(x) == name]

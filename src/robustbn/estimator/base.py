@@ -72,6 +72,12 @@ class Settings:
         """Return the names of the settings."""
         return list(inspect.signature(cls).parameters)
 
+    def _hold(self, given: Mapping[str, Any]) -> None:
+        """Set the settings that a call of `__init__` was given, each under its name."""
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
+
     @classmethod
     def _inner_names(cls) -> list[str]:
         """Return the names of the settings inside groups."""

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from robustbn._core.clues import NO_STATE
 from robustbn._core.findings import ERROR, WARNING, Finding, Kind, Remedy, rank_findings
+from robustbn._core.layout import Layout
 from robustbn._core.numbers import count
+from robustbn._core.protocols import Vector
+from robustbn._core.result import Limit, UsualNumbers
 from robustbn._core.trust import DOUBT
-from robustbn._learn.gate import ALARM, Batch, compare_batch
+from robustbn._learn.gate import ALARM, Batch, compare_batch, count_states
 from robustbn._learn.origins import log_tail
+from robustbn._learn.usual_numbers import find_unusual, log_tail_of_new
 from robustbn._rows.memory import load_codes
-from robustbn._show.words import as_text, percent
+from robustbn._show.words import as_text, find_catch_all, percent
 from robustbn._tables.coded import Table
 
 if TYPE_CHECKING:
@@ -39,15 +44,18 @@ def check_table(fit: RobustEstimator, table: Table) -> list[Finding]:
     if not len(table):
         return []
     rows, learned = fit._load(table), fit.result_.learned
-    counts = learned.written_counts / learned.effect
+    counts, calibration = learned.written_counts / learned.effect, fit.result_.calibration
     load = partial(load_codes, kernels=fit.kernels, n_threads=fit.n_threads)
-    batch = compare_batch(counts, rows, fit.result_.calibration, load, table.codes)
+    batch = compare_batch(counts, rows, calibration, load, table.codes)
+    numbers = list(_tell_numbers(fit, table))
     found = [
         *_tell_unlikely(batch),
         *_tell_moved(fit, batch),
+        *numbers,
+        *_tell_states(fit, batch, counts, {each.columns[0] for each in numbers}),
         *_tell_known(fit, table, learned.model.weigh(rows)),
         *_tell_missing(fit, table),
-        *_tell_unknown(table),
+        *_tell_unknown(fit, table, counts),
     ]
     return rank_findings(found)
 
@@ -81,16 +89,17 @@ def _tell_unlikely(batch: Batch) -> Iterator[Finding]:
 
 def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
     nodes = fit.network_.nodes
-    order = np.argsort(-batch.effect[:-1], kind="stable")[:MOST_TABLES]
-    if batch.moved[-1] > 0 and not batch.moved[:-1].any():
+    d = len(nodes)
+    order = np.argsort(-batch.effect[:d], kind="stable")[:MOST_TABLES]
+    if batch.moved[d] > 0 and not batch.moved[:d].any():
         yield Finding(
             Kind.NEW_ROWS,
-            ERROR if batch.effect[-1] >= LARGE_EFFECT else WARNING,
-            f"Taken together, the tables have changed ({batch.effect[-1]:.3f} nats per row), "
+            ERROR if batch.effect[d] >= LARGE_EFFECT else WARNING,
+            f"Taken together, the tables have changed ({batch.effect[d]:.3f} nats per row), "
             "although no single table has clearly changed.",
-            1 - math.exp(-float(batch.moved[-1])),
+            1 - math.exp(-float(batch.moved[d])),
             n_rows=batch.n_rows,
-            nats=float(batch.moved[-1]),
+            nats=float(batch.moved[d]),
             cause="moved tables",
             advice=COMPARE,
         )
@@ -110,6 +119,108 @@ def _tell_moved(fit: RobustEstimator, batch: Batch) -> Iterator[Finding]:
             cause="moved table",
             advice=COMPARE,
         )
+
+
+def _tell_states(
+    fit: RobustEstimator, batch: Batch, known: Vector, told: set[str]
+) -> Iterator[Finding]:
+    """Yield the nodes whose states have other frequencies, but those that are told already.
+
+    Nor those whose ancestors have moved so far that they move them, too: no further than all of
+    them together.
+    """
+    network, d = fit.network_, fit.network_.n_nodes
+    layout, effect = network.layout, batch.effect[d + 1 :]
+    before, now = (count_states(layout, each) for each in (known, batch.counts))
+    first = np.concatenate([[0], np.cumsum(layout.cards)])
+    due = np.zeros(d)  # to the tables of the node and of its ancestors
+    order = np.argsort(-effect, kind="stable")
+    for node in range(d):
+        due[node] = batch.effect[list(_find_ancestors(layout, node))].sum()
+    for node in order[effect[order] > due[order]].tolist()[:MOST_TABLES]:
+        name = network.nodes[node]
+        if name in told:
+            continue
+        of = slice(first[node], first[node + 1])
+        shares = now[of] / now[of].sum(), before[of] / before[of].sum()
+        most = int(np.abs(shares[0] - shares[1]).argmax())
+        is_rare = most == find_catch_all(network, name)
+        label = "rare labels" if is_rare else as_text(network.states[name][most])
+        yield Finding(
+            Kind.NEW_ROWS,
+            ERROR if effect[node] >= LARGE_EFFECT else WARNING,
+            f"The frequencies of the states of {as_text(name)} have changed: "
+            f"{percent(shares[0][most])} of the new rows are {label}, compared with "
+            f"{percent(shares[1][most])} of the rows of the fit.",
+            1 - math.exp(-float(batch.moved[d + 1 + node])),
+            (name,),
+            n_rows=batch.n_rows,
+            n_cells=batch.n_rows,
+            nats=float(batch.moved[d + 1 + node]),
+            cause="moved states",
+            advice=COMPARE,
+        )
+
+
+def _find_ancestors(layout: Layout, node: int) -> set[int]:
+    """Return a node and all on which it depends."""
+    found, waiting = set[int](), [node]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += layout.families[node]
+    return found
+
+
+def _tell_numbers(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
+    """Yield the columns with numbers where hardly any of the fit are."""
+    usual, sample = fit.result_.deeper.numbers or {}, table.aside.clues.numbers
+    calibration, d = fit.result_.calibration, fit.network_.n_nodes
+    inflation = np.ones(2 * d + 2)
+    if calibration is not None and len(calibration.inflation) == len(inflation):
+        inflation = calibration.inflation
+    scale = table.reading.n_read / max(len(sample.rows), 1)
+    for node, values in sample.values.items():
+        if node not in usual:
+            continue
+        own = inflation[
+            fit.network_.nodes.index(node) + (d + 2 if fit.network_.parents[node] else 1)
+        ]
+        for limit, k, nats in find_unusual(values, usual[node], float(own), len(usual)):
+            yield _tell_limit(node, usual[node], limit, round(k * scale), len(table), nats)
+
+
+def _tell_limit(
+    node: str, usual: UsualNumbers, limit: Limit, n: int, n_rows: int, nats: float
+) -> Finding:
+    """Return that so many new numbers of a node are beyond a limit."""
+    share, before = n / n_rows, limit.n_beyond / usual.n_rows
+    ends = f"{usual.low:g} to {usual.high:g}"
+    if limit.is_far:
+        where, seen = f"far outside the range of the fit ({ends})", ""
+    else:
+        where = f"{'above' if limit.is_upper else 'below'} {limit.at:g}"
+        seen = f", compared with {percent(before)} in the fit (range {ends})"
+    is_many = share - before >= MANY_UNLIKELY or limit.is_far
+    return Finding(
+        Kind.WRONG_CELLS if limit.is_far else Kind.NEW_ROWS,
+        ERROR if nats > 0 and is_many else WARNING,
+        f"{count(n, 'value')} of {as_text(node)} ({percent(share)} of the new rows) "
+        f"{'is' if n == 1 else 'are'} {where}{seen}.",
+        0.8 if nats <= 0 else max(1 - math.exp(-nats), 0.8),
+        (node,),
+        n_rows=n,
+        n_cells=n,
+        nats=nats,
+        cause="far values" if limit.is_far else "unusual numbers",
+        advice=Remedy(
+            "Compare these values with their source: their unit, the decimal point, and codes for "
+            "missing values.",
+            "robustbn inspect NEW",
+            f"new_table[new_table[{node!r}] {'><'[not limit.is_upper]} {limit.at:g}]",
+        ),
+    )
 
 
 def _tell_known(
@@ -169,15 +280,25 @@ def _tell_missing(fit: RobustEstimator, table: Table) -> Iterator[Finding]:
         )
 
 
-def _tell_unknown(table: Table) -> Iterator[Finding]:
-    """Yield the columns with values that are not states."""
+def _tell_unknown(fit: RobustEstimator, table: Table, known: Vector) -> Iterator[Finding]:
+    """Yield the columns with values that are not states.
+
+    A label that the fit did not see is an error if there are more than labels that it saw once
+    allow: so frequent are new ones (Good and Turing).
+    """
+    layout, states = fit.network_.layout, count_states(fit.network_.layout, known)
+    first = np.concatenate([[0], np.cumsum(layout.cards)])
     for odd in table.aside.clues.odd:
         if odd.column not in table.states or odd.kind == "declared missing":
             continue
         values = ", ".join(repr(as_text(v)) for v in list(odd.examples)[:3])
+        node = fit.network_.nodes.index(odd.column)
+        seen = np.round(states[first[node] : first[node + 1]])
+        n_once, n_known = int(np.count_nonzero(seen == 1)), float(seen.sum())
+        are_few = log_tail_of_new(odd.n, table.reading.n_read, n_once, n_known) > math.log(ALARM)
         yield Finding(
             Kind.UNREADABLE,
-            ERROR,
+            WARNING if odd.kind == NO_STATE and are_few else ERROR,
             f"{count(odd.n, 'value')} of {as_text(odd.column)} {'is' if odd.n == 1 else 'are'} "
             f"unknown to the model: {values}.",
             1.0,

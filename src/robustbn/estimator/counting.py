@@ -76,16 +76,7 @@ class MaximumLikelihoodEstimator(TableEstimator):
         n_threads: int | None = None,
         kernels: str | None = None,
     ) -> None:
-        self.network = network
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.equivalent_sample_size = equivalent_sample_size
-        self.equivalent_rows = equivalent_rows
-        self.on_unknown = on_unknown
-        self.on_missing = on_missing
-        self.bins = bins
-        self.n_threads = n_threads
-        self.kernels = kernels
+        self._hold(locals())
 
     @telling_memory("Counting")
     @explained_by(RobustEstimator.fit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -29,7 +29,7 @@ from robustbn._core.origins import (
     RowNumbers,
 )
 from robustbn._core.protocols import Rows, Vector
-from robustbn._core.result import Calibration, RobustFit
+from robustbn._core.result import Calibration, RobustFit, UsualNumbers
 from robustbn._core.trust import DOUBT, JudgedRows
 from robustbn._learn.compared_places import MOST_STRETCHES
 from robustbn._learn.compared_tables import (
@@ -48,10 +48,11 @@ from robustbn._learn.questions import choose_questions
 from robustbn._learn.repeated_numbers import judge_repeated
 from robustbn._learn.scaled import find_scaled
 from robustbn._learn.sorted_runs import find_sorted_runs
-from robustbn._learn.swap_search import find_swaps
-from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers, put_back
+from robustbn._learn.swap_search import Swaps, find_swaps
+from robustbn._learn.swaps import Column, Labels, Numbers, list_numbers
 from robustbn._learn.units import (
     LEAST_NUMBERS,
+    StandIn,
     count_forms,
     find_copied,
     find_one_state,
@@ -61,11 +62,13 @@ from robustbn._learn.units import (
     has_one_step,
     name_unit,
 )
+from robustbn._learn.usual_numbers import find_usual
 from robustbn._rows.memory import load_codes, load_rows
+from robustbn._show.contrasts import contrast_labels, contrast_numbers, find_limit
 from robustbn._show.expert import ExpertView
 from robustbn._show.odd_values import read_number
 from robustbn._show.result import Deeper, FitResult, title_of
-from robustbn._show.words import percent
+from robustbn._show.words import find_catch_all, percent
 from robustbn._tables.coded import Reading
 from robustbn.estimator.groups import find_groups
 from robustbn.network import BayesianNetwork
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 ALWAYS_SHOWN = ("contamination", "method", "schedule", "prior", "random_state")
+MOST_CONTRASTS = 2  # nodes of which it is said how they differ at a place
 USUAL_DOUBT = 10.0  # rows, drawn of a configuration, that say as much of its doubt as all others
 NEVER_SHOWN = ("network", "on_unknown", "on_missing", "bins", "verbose")  # reading has its own
 
@@ -111,7 +115,11 @@ def build_result_of_file(
     groups: FoundGroups,
 ) -> FitResult:
     """Return the result of a fit from a file, which does not contain the rows."""
-    known = {"calibration": beside.good_rows, "doubt": beside.doubt}
+    known = {
+        "calibration": beside.good_rows,
+        "doubt": beside.doubt,
+        "numbers": beside.numbers,
+    }
     deeper = Deeper(_loader(fit, network), groups=groups, **known)
     return describe_result(fit, network, beside.plain_probabilities, learned, reading, deeper)
 
@@ -227,6 +235,13 @@ class RowsAtHand(Deeper):
         return found if found.spread > 0 else None
 
     @cached_property
+    def numbers(self) -> dict[str, UsualNumbers] | None:
+        """Where the numbers of nodes were that are cut into intervals, by an even sample."""
+        columns = _find_numbers(self._network, self._judged, self._aside.clues.numbers)
+        found = {self._network.nodes[i]: find_usual(each.values) for i, each in columns.items()}
+        return {node: usual for node, usual in found.items() if usual is not None}
+
+    @cached_property
     def doubt(self) -> Vector | None:
         """Sum of `w (1 - w)` over the rows of each configuration, from rows drawn evenly."""
         layout, judged = self._network.layout, self._judged
@@ -272,13 +287,19 @@ class RowsAtHand(Deeper):
     @cached_property
     def swaps(self) -> list[Swap]:
         """The columns whose values were swapped in some rows, in an even sample of rows."""
+        return self._swaps.found
+
+    @cached_property
+    def _swaps(self) -> Swaps:
         judged = self._judged
-        return find_swaps(
+        return _find_alone(
+            find_swaps,
             self._network.layout,
             judged.drawn_codes,
             self._find_columns(),
             judged.drawn_trust >= DOUBT,
             [ContextColumn(each.groups, each.codes[judged.drawn]) for each in self.list_context()],
+            self._compare_places,
         )
 
     @cached_property
@@ -290,8 +311,10 @@ class RowsAtHand(Deeper):
             for i, node in enumerate(network.nodes)
             if not _is_cut(network, node)
         }
-        is_good, columns = judged.drawn_trust >= DOUBT, self._find_columns()
-        return find_scaled(network.layout, judged.drawn_codes, columns, is_good, labels)
+        is_good, swaps = judged.drawn_trust >= DOUBT, self._swaps
+        for swap in swaps.found:
+            is_good &= bool(swap.parts) | (swap.chances < 0.5)
+        return find_scaled(network.layout, swaps.codes, swaps.columns, is_good, labels)
 
     @cached_property
     def repeated(self) -> list[Repeated]:
@@ -312,31 +335,30 @@ class RowsAtHand(Deeper):
 
         Columns that are swapped at a place are put back before.
         """
-        return _find_alone(self._find_differences, self.swaps)
+        return _find_alone(self._name_differences)
 
-    def _find_differences(self, swaps: Sequence[Swap]) -> list[Difference]:
-        network, drawn, written = self._network, self._judged.drawn, self._aside.clues.numbers
-        context = self.list_context()
+    def _compare_places(self, codes: Codes, columns: Mapping[int, Column]) -> list[Difference]:
+        """Return the places where tables differ."""
+        drawn, context, numbers = self._judged.drawn, self.list_context(), list_numbers(columns)
         if not context:
             return []
         looked_at = [ContextColumn(each.groups, each.codes[drawn]) for each in context]
-        codes, columns = self._judged.drawn_codes, self._find_columns()
-        for swap in swaps:
-            if swap.parts:
-                codes, columns = put_back(codes, columns, swap.nodes, np.flatnonzero(swap.chances))
-        numbers = list_numbers(columns)
-        tables = make_tables(network.layout, codes)
+        tables = make_tables(self._network.layout, codes)
         for node, values in numbers.items():
-            tables += make_number_tables(network.layout, codes, node, values)
+            tables += make_number_tables(self._network.layout, codes, node, values)
             tables += make_repeat_tables(node, values, drawn)
             tables += make_step_tables(node, values)
         in_order = list(_find_sorted(drawn, numbers, looked_at))
         left = np.ones(len(drawn), bool)
         for place in in_order:
             left[place.rows] = False
-        found = [*in_order, *find_differences(tables, looked_at, left)]
-        scale = self._reading.n_read / max(len(drawn), 1)
-        return [
+        return [*in_order, *find_differences(tables, looked_at, left)]
+
+    def _name_differences(self) -> list[Difference]:
+        network, context, written = self._network, self.list_context(), self._aside.clues.numbers
+        codes, numbers = self._swaps.codes, list_numbers(self._swaps.columns)
+        scale = self._reading.n_read / max(len(codes), 1)
+        named = (
             replace(
                 each,
                 n_rows=round(each.n_rows * scale),
@@ -346,7 +368,11 @@ class RowsAtHand(Deeper):
                     *_name_states(network, each, codes, numbers),
                 ),
             )
-            for each in found
+            for each in self._swaps.differences
+        )
+        return [
+            replace(each, contrasts=tuple(_contrast(network, each, codes, numbers)))
+            for each in named
         ]
 
     def _find_columns(self) -> dict[int, Column]:
@@ -372,10 +398,7 @@ def _is_cut(network: BayesianNetwork, node: str) -> bool:
 def _find_sorted(
     drawn: NDArray[np.int64], numbers: Mapping[int, Vector], context: Sequence[ContextColumn]
 ) -> Iterator[Difference]:
-    """Yield stretches of rows over which a column was sorted by itself, or filled with a series.
-
-    `drawn` are the numbers of the rows, and the last groups are those of these numbers.
-    """
+    """Yield stretches of rows, by the numbers `drawn`, over which a column ascends or descends."""
     column = len(context) - 1
     for node, values in numbers.items():
         for run in find_sorted_runs(values, len(numbers)):
@@ -454,7 +477,10 @@ def _name_causes(
             for k in np.unique(codes[is_there & is_other])
             if len(some := values[is_there & is_other & (codes == k)]) >= LEAST_NUMBERS
         ]
-        unit, one = name_unit(here, elsewhere, medians), find_one_value(here, elsewhere)
+        rest = [
+            each[np.isfinite(each)] for name, each in others.items() if name != network.nodes[node]
+        ]
+        unit, one = name_unit(here, elsewhere, medians, rest), find_one_value(here, elsewhere)
         step, other = find_step(here, elsewhere), find_copied(inside, others, network.nodes[node])
         if other is not None:
             yield node, "copied column", f"nearly all are the same as {other} there"
@@ -467,6 +493,8 @@ def _name_causes(
             value, share, usual_share = one
             text = f"{percent(share)} are {value:g} there ({percent(usual_share)} elsewhere)"
             yield node, "one value", text
+        elif not place.causes and (limit := find_limit(here, elsewhere)):
+            yield node, "capped", limit
         elif not place.causes:
             shares = measure_repeats(values, numbers.rows, is_inside)
             if shares is not None:
@@ -486,14 +514,11 @@ def _name_states(
     near = dict.fromkeys(i for node in place.nodes for i in layout.families[node][::-1])
     labels = [node for node in near if node not in numbers]
     found = [find_stand_in(layout, codes, numbers, place, node) for node in labels]
-    best = max((each for each in found if each), key=lambda each: each.gain, default=None)
+    catch_all = {node: find_catch_all(network, network.nodes[node]) for node in labels}
+    named = [each for each in found if each and catch_all[each.node] not in sum(each.pairs, ())]
+    best = max(named, key=lambda each: each.gain, default=None)
     if best is not None:
-        states = [repr(network.states[network.nodes[best.node]][k]) for k in best.pair]
-        if best.is_mutual:
-            text = f"{states[0]} and {states[1]} seem to stand for each other there"
-            yield best.node, "swapped labels", text
-        else:
-            yield best.node, "renamed", f"{states[0]} seems to stand for {states[1]} there"
+        yield best.node, *_say_stand_in(best, network.states[network.nodes[best.node]])
     is_inside = np.zeros(len(codes), bool)
     is_inside[place.rows] = True
     for node in (node for node in place.nodes if node in labels and best is None):
@@ -503,5 +528,45 @@ def _name_states(
         )
         state = find_one_state(here, there)
         if state is not None:
-            value = network.states[network.nodes[node]][state]
-            yield node, "one value", f"nearly all are {value!r} there"
+            what = _name_labels(network, network.nodes[node])[state]
+            yield node, "one value", f"nearly all are {what} there"
+
+
+def _contrast(
+    network: BayesianNetwork, place: Difference, codes: Codes, numbers: Mapping[int, Vector]
+) -> Iterator[tuple[int, str]]:
+    """Yield how the values of the clearest nodes differ at a place, unless a cause is known."""
+    for node in () if place.causes else place.nodes[:MOST_CONTRASTS]:
+        name = network.nodes[node]
+        if node in numbers:
+            inside, others = numbers[node][place.rows], np.delete(numbers[node], place.rows)
+            text = contrast_numbers(*(some[np.isfinite(some)] for some in (inside, others)))
+        else:
+            card = len(network.states[name])
+            inside, others = codes[place.rows, node], np.delete(codes[:, node], place.rows)
+            here, there = (
+                np.bincount(some, minlength=card + 1)[:card] for some in (inside, others)
+            )
+            text = contrast_labels(here, there, _name_labels(network, name))
+        if not text and (parents := network.parents[name]):
+            text = f"it depends on {' and '.join(parents[:2])} in another way there"
+        if text:
+            yield node, text
+
+
+def _name_labels(network: BayesianNetwork, name: str) -> list[str]:
+    """Return what to call the states of a node."""
+    catch_all = find_catch_all(network, name)
+    labels = network.states[name]
+    return ["rare labels" if k == catch_all else repr(label) for k, label in enumerate(labels)]
+
+
+def _say_stand_in(found: StandIn, labels: Sequence[Hashable]) -> tuple[str, str]:
+    """Return the cause, and the sentence, of labels that are written for others."""
+    named = [[repr(labels[state]) for state in pair] for pair in found.pairs]
+    if found.is_mutual:
+        return "swapped labels", f"{' and '.join(named[0])} seem to stand for each other there"
+    if len(named) == 1:
+        return "renamed", f"{named[0][0]} seems to stand for {named[0][1]} there"
+    said = f"{named[0][0]} for {named[0][1]}, {named[1][0]} for {named[1][1]}"
+    return "moved labels", f"labels seem to be moved by one there: {said} and so on"

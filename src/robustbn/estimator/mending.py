@@ -75,10 +75,8 @@ def _rows_of(table: Table, wrong: WrongCells) -> NDArray[np.int64]:
 def _mend_frame(
     fit: RobustEstimator, X: Any, table: Table, wrong: WrongCells
 ) -> tuple[Any, WrongCells]:
-    """Return a frame with likely values as they are written elsewhere in it, and what changed.
-
-    A column whose states are ranges of numbers keeps its values: which one is meant is not known.
-    """
+    """Return a frame with likely values as they are written elsewhere in it, and what changed."""
+    # A column whose states are ranges of numbers keeps its values: which one is meant is not known.
     import narwhals as nw
 
     try:

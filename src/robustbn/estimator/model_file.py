@@ -28,7 +28,7 @@ from robustbn._core.file_names import name_of
 from robustbn._core.groups import Cause, FoundGroups
 from robustbn._core.layout import Layout
 from robustbn._core.protocols import Vector
-from robustbn._core.result import Calibration, Inferred, RobustFit
+from robustbn._core.result import Calibration, Inferred, RobustFit, UsualNumbers
 from robustbn._networks import MAX_CELLS
 from robustbn._networks.files import decode, encode, find_file, read_bytes, write_bytes
 from robustbn._networks.json import describe_network, find_parts
@@ -74,6 +74,8 @@ class BesideFit:
     good_rows: Calibration | None = None
     # sum of `w (1 - w)` of the trust in the rows of each configuration; None likewise
     doubt: Vector | None = None
+    # where the numbers of the nodes were that are cut into intervals; None if private, or likewise
+    numbers: dict[str, UsualNumbers] | None = None
 
 
 def write_model(
@@ -161,13 +163,14 @@ def describe_fit(
     found: FoundGroups,
     calibration: Calibration | None = None,
     doubt: Vector | None = None,
+    numbers: dict[str, UsualNumbers] | None = None,
 ) -> dict[str, Any]:
     """Return what a robust fit found as plain values."""
     causes = tuple((group.number, group.cause) for group in found.groups if group.cause)
     cells = None if fit.cells is None else fit.cells.without_rows()
     return {
         **describe(replace(fit, weights=None, cells=cells)),
-        **to_plain(BesideFit(plain, found.counts, causes, calibration, doubt)),
+        **to_plain(BesideFit(plain, found.counts, causes, calibration, doubt, numbers)),
     }
 
 
@@ -192,6 +195,9 @@ def build_fit(
         )
     if beside.good_rows is not None:
         _check_calibration(beside.good_rows, layout)
+    for node, usual in (beside.numbers or {}).items():
+        if node not in network.nodes or any(each.n_beyond > usual.n_rows for each in usual.limits):
+            raise ModelFileError(f"fit.numbers.{node} is damaged: no node, or too many numbers.")
     if beside.doubt is not None:
         require_shapes("fit", doubt=(beside.doubt, (layout.n_configurations,)))
     for _, cause in beside.causes:
@@ -217,8 +223,12 @@ def _check_calibration(known: Calibration, layout: Layout) -> None:
     require_shapes(
         where,
         counts=(known.counts, (Layout(known.cards, known.families).n_cells,)),
-        inflation=(known.inflation, (layout.n_nodes + 2,)),
+        inflation=(known.inflation, (None,)),
     )
+    if len(known.inflation) not in (layout.n_nodes + 2, 2 * layout.n_nodes + 2):
+        raise ModelFileError(
+            f"{where}.inflation is damaged: it has {len(known.inflation)} numbers."
+        )
     if not (known.spread > 0 and known.n_rows > 0 and (known.inflation >= 1).all()):
         raise ModelFileError(
             f"{where} is damaged: spread and n_rows are above 0, inflation is at least 1."

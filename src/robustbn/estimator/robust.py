@@ -210,6 +210,12 @@ class RobustEstimator(ShownEstimator):
     True
     """
 
+    method: str
+    schedule: str
+    streaming: Streaming | None
+    random_state: Any
+    place: str | None
+
     result_: FitResult
     network_: BayesianNetwork = _found("network")
     plain_network_: BayesianNetwork = _found("plain_network")
@@ -264,29 +270,7 @@ class RobustEstimator(ShownEstimator):
         place: str | None = None,
         verbose: bool | int | None = None,
     ) -> None:
-        self.network = network
-        self.contamination = contamination
-        self.method = method
-        self.schedule = schedule
-        self.polish = polish
-        self.misfit = misfit
-        self.copies = copies
-        self.cells = cells
-        self.prior = prior
-        self.pseudo_count = pseudo_count
-        self.equivalent_sample_size = equivalent_sample_size
-        self.equivalent_rows = equivalent_rows
-        self.on_unknown = on_unknown
-        self.on_missing = on_missing
-        self.bins = bins
-        self.missing_is_evidence = missing_is_evidence
-        self.sample_rows = sample_rows
-        self.streaming = streaming
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.kernels = kernels
-        self.place = place
-        self.verbose = verbose
+        self._hold(locals())
 
     @property
     def row_weights_(self) -> RowVector:
@@ -393,10 +377,11 @@ class RobustEstimator(ShownEstimator):
     def check(self, X: Any) -> list[Finding]:
         """Return how new rows differ from the good rows of the fit, the most serious finding first.
 
-        Rows may be less likely than good rows are, tables may have moved, values may be missing
-        more often, or values may not be states. A batch of good rows has no finding in 99 of 100
-        cases, whatever its size. The findings are "new rows differ", "rows", "missing values" and
-        "unreadable values".
+        Rows may be less likely than good rows are, tables or the frequencies of states may have
+        moved, numbers may be out of range, values may be missing more often, or values may not be
+        states. A batch of good rows has no finding in 99 of 100 cases, whatever its size. The
+        findings are "new rows differ", "rows", "wrong cells", "missing values" and "unreadable
+        values".
         """
         from robustbn.estimator.checking import check_table
 
@@ -451,7 +436,8 @@ class RobustEstimator(ShownEstimator):
 
         result = self.result_
         plain, found = result.plain_network.probabilities, result.deeper.groups
-        return describe_fit(result.learned, plain, found, result.calibration, result.doubt)
+        known = result.calibration, result.doubt, result.deeper.numbers
+        return describe_fit(result.learned, plain, found, *known)
 
     def _restore(
         self, network: BayesianNetwork, reading: Reading, document: dict[str, Any]

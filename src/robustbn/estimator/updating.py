@@ -11,7 +11,7 @@ from robustbn._core.allocate import telling_memory
 from robustbn._core.config import Streaming, is_number
 from robustbn._core.groups import FoundGroups
 from robustbn._core.protocols import Data, Vector
-from robustbn._core.result import Calibration, RobustFit
+from robustbn._core.result import Calibration, RobustFit, UsualNumbers
 from robustbn._learn.completion import complete
 from robustbn._learn.places import open_elsewhere
 from robustbn._learn.updating import Added, add_rows, judge_more
@@ -53,7 +53,9 @@ def update_fit(fit: RobustEstimator, X: Any, forgetting: float) -> None:
     network, learned, plain = normalise_fit(fit, network, add_rows(learned, added, forgetting))
     deeper: Deeper = _Updated(before, added, forgetting, network, learned, reading.n_rows)
     if before.judged is None:  # all is at hand: one update does not hold on to those before it
-        found = {name: getattr(deeper, name) for name in ("groups", "calibration", "doubt")}
+        found = {
+            name: getattr(deeper, name) for name in ("groups", "calibration", "doubt", "numbers")
+        }
         deeper = Deeper(deeper.load, **found)
     with fit._all_or_nothing():
         fit.result_ = describe_result(fit, network, plain, learned, reading, deeper)
@@ -109,6 +111,11 @@ class _Updated(Deeper):
     def calibration(self) -> Calibration | None:
         """How surprising good rows were before."""
         return self._before.calibration
+
+    @cached_property
+    def numbers(self) -> dict[str, UsualNumbers] | None:
+        """Where numbers were before."""
+        return self._before.deeper.numbers
 
     @cached_property
     def doubt(self) -> Vector | None:

@@ -7,7 +7,7 @@ import pytest
 
 from robustbn._core.clues import NumberRows
 from robustbn._learn import blocks
-from robustbn._learn.blocks import RowPrints, find_blocks, find_pairs
+from robustbn._learn.blocks import RowPrints, find_blocks, find_clearer_pairs, find_pairs
 
 
 def look_at(prints, is_told=None):
@@ -49,6 +49,45 @@ def test_rows_that_were_entered_twice_are_found_wherever_they_stand(kind):
     both = np.sort(np.stack([place[copied], place[5000 + np.arange(300)]]), axis=0)
     assert np.isin(both[1], found.again).mean() > 0.9
     assert found.most < 300
+
+
+def of_few_kinds(seed, n_copies):
+    """Return prints of rows of few kinds, and their site and month, some rows entered twice."""
+    rng = np.random.default_rng(seed)
+    prints = rng.integers(0, 6000, 6000) ** 2  # some kinds are in many rows
+    columns = {"site": rng.integers(0, 5, 6000), "month": rng.integers(0, 24, 6000)}
+    again = np.append(np.arange(6000), rng.choice(6000, n_copies, replace=False))
+    order = rng.permutation(again)
+    return prints[order].astype(np.uint64), {name: each[order] for name, each in columns.items()}
+
+
+def look_clearer(prints, columns):
+    rows = RowPrints.of(prints, NumberRows(), np.arange(len(prints)))
+    return find_clearer_pairs(rows, np.zeros(len(prints), bool), columns)
+
+
+def test_cases_entered_twice_are_told_by_their_context_where_the_network_says_too_little():
+    prints, columns = of_few_kinds(0, 400)
+    assert look_at(prints) is None
+    found = look_clearer(prints, columns)
+    assert found.context == ("site", "month")
+    for each in (prints, *columns.values()):
+        np.testing.assert_array_equal(each[found.first], each[found.again])
+    assert len(found.again) > 350
+    assert found.most < 350
+
+
+def test_copies_with_another_date_are_told_without_it():
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 2**60, 5000)
+    prints = np.append(rows, rows[:400]).astype(np.uint64)
+    found = look_clearer(prints, {"day": rng.integers(0, 300, 5400)})
+    assert len(found.again) == 400
+    assert not found.context
+
+
+def test_independent_rows_are_no_pairs_by_any_way_of_comparing_them():
+    assert not any(look_clearer(*of_few_kinds(seed, 0)) for seed in range(20))
 
 
 def test_in_a_long_table_some_prints_tell_whether_there_are_pairs(monkeypatch):

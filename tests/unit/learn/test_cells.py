@@ -11,8 +11,7 @@ from robustbn._core.origins import ContextColumn, Groups
 from robustbn._learn.cells import Chain, learn_cells, look_first, pays_at_first
 from robustbn._learn.error_places import PlaceColumn, choose_places
 from robustbn._learn.mending import mend_by_votes, mend_labels
-from robustbn._learn.unseen_edges import add_edges
-from robustbn._learn.wrong_cells import PAIRS, _are_independent, explain_cells
+from robustbn._learn.wrong_cells import PAIRS, _are_independent, add_edges, explain_cells
 from robustbn._rows.memory import RowsInMemory
 
 NETWORK = example_network("alarm")
@@ -69,7 +68,8 @@ def test_errors_are_independent_but_for_rows_that_are_wrong_all_over(rows):
 
 
 def _is_independent(rows):
-    return _are_independent(learn_cells(CARDS, PARENTS, rows, SHORT), PAIRS)
+    every = np.ones(len(CARDS), bool)
+    return _are_independent(learn_cells(CARDS, PARENTS, rows, SHORT), PAIRS, every)
 
 
 @pytest.mark.parametrize(

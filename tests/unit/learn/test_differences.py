@@ -207,6 +207,15 @@ def test_a_factor_within_the_spread_of_other_medians_is_no_unit():
     assert name_unit(2.2046 * here, usual, [10.0, 20.0, 35.0]) == ""
 
 
+def test_numbers_that_are_nearer_those_of_another_column_are_in_no_other_unit():
+    rng = np.random.default_rng(0)
+    usual = rng.normal(22, 3, 1000)
+    others, here = rng.normal(10.2, 1.5, (2, 1000))
+    assert name_unit(here, usual, [21.5, 22.0, 22.4]) == "pounds and kilograms"
+    assert name_unit(here, usual, [21.5, 22.0, 22.4], [others]) == ""
+    assert name_unit(here, usual, [21.5, 22.0, 22.4], [others + 2, np.empty(0)]) != ""
+
+
 def test_one_value_in_nearly_all_rows_is_told():
     rng = np.random.default_rng(0)
     usual = rng.integers(20, 80, 1000).astype(float)
@@ -243,7 +252,7 @@ def test_states_that_stand_for_each_other_at_a_place_are_named_by_the_tables_bes
     assert find_stand_in(layout, codes, {}, place_of(rows, 1), node) is None
     codes[rows, node] = np.array([1, 0, 2, 3])[codes[rows, node]]
     found = find_stand_in(layout, codes, {}, place_of(rows, 1), node)
-    assert {found.written, found.meant} == {0, 1}
+    assert sorted(found.pairs) == [(0, 1), (1, 0)]
     assert found.is_mutual
     assert find_stand_in(layout, codes, {}, place_of(rows, 0, 1, 2), 1 - node) is None
 
@@ -254,7 +263,18 @@ def test_a_new_state_stands_for_the_old_one_even_if_the_ends_of_the_place_are_ro
     renamed = rows[rough:]
     codes[renamed, 1] = np.array([3, 1, 2])[codes[renamed, 1]]
     found = find_stand_in(CHAIN.layout, codes, {}, place_of(rows, 1), 1)
-    assert (found.written, found.meant, found.is_mutual) == (3, 0, False)
+    assert (found.pairs, found.is_mutual) == ([(3, 0)], False)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_codes_that_are_moved_by_one_at_a_place_are_told_with_what_they_mean(step):
+    codes, rows = draw_chain(np.random.default_rng(1)), np.arange(2000, 2200)
+    codes[rows, 1] = np.clip(codes[rows, 1].astype(int) + step, 0, 3)
+    found = find_stand_in(CHAIN.layout, codes, {}, place_of(rows, 1), 1)
+    if step == 1:
+        assert found.pairs == [(1, 0), (2, 1), (3, 2)]
+    else:  # two states became one: nobody can put them back
+        assert found is None
 
 
 def test_a_place_with_more_rows_of_one_state_has_no_other_names():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from robustbn._core.layout import Layout
-from robustbn._learn import gate_network
-from robustbn._learn.gate_network import draft_layout
+from robustbn._learn import gate
+from robustbn._learn.gate import draft_layout
 from robustbn._rows.memory import load_codes
 
 BITS = Layout((2,) * 5, tuple((c,) for c in range(5)))
@@ -60,12 +60,12 @@ def test_codes_of_one_byte_are_read_where_missing_values_need_two(kernels):
 def test_fewer_rows_are_looked_at_where_there_are_many_columns(monkeypatch):
     seen = []
 
-    class Counted(gate_network.FamilyCounts):
+    class Counted(gate.FamilyCounts):
         def __init__(self, codes, cards):
             seen.append(len(codes))
             super().__init__(codes, cards)
 
-    monkeypatch.setattr(gate_network, "FamilyCounts", Counted)
+    monkeypatch.setattr(gate, "FamilyCounts", Counted)
     rng = np.random.default_rng(0)
     for d in (10, 100):
         wide = Layout((2,) * d, tuple((c,) for c in range(d)))

@@ -7,8 +7,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from robustbn._learn.rewriting import rewrite_column, rewrite_table
-from robustbn._learn.splitting import split_joined
+from robustbn._learn.rewriting import rewrite_column, rewrite_table, split_joined
 from robustbn._tables.date_forms import decide_days, read_day
 from robustbn._tables.number_forms import find_number_form, read_numbers
 

@@ -100,14 +100,27 @@ def test_of_very_many_columns_those_near_each_other_are_tried(monkeypatch):
     codes = np.zeros((50, d), np.uint8)
     columns = {i: Labels(np.zeros(50), np.array([0, 1]), 2) for i in range(d)}
 
-    def screen(layout, codes, columns, pairs, *_):
+    def screen(layout, codes, columns, pairs):
         tried.extend(pairs)
-        return np.zeros((2, len(pairs)), bool)
+        return np.zeros((len(pairs), len(codes)), np.float32)
 
-    monkeypatch.setattr(swap_search, "screen_pairs", screen)
-    assert swap_search.find_swaps(network.layout, codes, columns, np.ones(50, bool)) == []
+    monkeypatch.setattr(swap_search, "weigh_pairs", screen)
+    swaps = swap_search.find_swaps(network.layout, codes, columns, np.ones(50, bool))
+    assert swaps.found == []
     assert len(tried) == swap_search.MOST_PAIRS
     assert {(i, i + 1) for i in range(d - 1)} <= set(tried)
+
+
+def test_swapped_rows_that_are_mostly_at_one_place_are_told_with_it():
+    rng = np.random.default_rng(8)
+    frame = make_people().assign(site=rng.choice([*"abcdef"], N_ROWS))
+    rows = np.flatnonzero(frame["site"] == "c")[::3]
+    [found] = find_swaps(swap_at(frame, rows, "height", "weight"))
+    assert found.where == {"site": "c"}
+    assert found.sentence.endswith(" They occur mostly where site is c.")
+    rows = np.arange(0, N_ROWS, 20)
+    [found] = find_swaps(swap_at(frame, rows, "height", "weight"))
+    assert not found.where
 
 
 # --- at a place -----------------------------------------------------------------------------------
@@ -178,6 +191,24 @@ def test_columns_that_are_swapped_for_some_time_are_told_with_the_rows():
     first, last = (int(row.replace(",", "")) for row in found.where["row number"].split(" to "))
     assert abs(first - 1_000) < 25
     assert abs(last - 1_099) < 25
+
+
+@pytest.mark.parametrize("pair", [("height", "weight"), ("age", "income")])
+def test_columns_that_are_swapped_at_one_site_for_some_months_are_told_with_both(pair):
+    rng = np.random.default_rng(8)
+    frame = make_people().assign(income=lambda frame: (frame["income"] // 1_000).astype(int))
+    days = np.datetime64("2023-01-01") + rng.integers(0, 730, N_ROWS)
+    frame = frame.assign(site=rng.choice([*"abcdef"], N_ROWS), day=days.astype(str))
+    rows = (frame["site"] == "c") & frame["day"].between("2023-03-01", "2023-08-31")
+    fit = robustbn.fit(EDGES, table := swap_at(frame, rows, *pair), random_state=0)
+    told = [each for each in fit.findings_ if each.severity == "error" or "differs" in each.kind]
+    [found] = told  # no unit, and no column that differs
+    assert (found.severity, found.cause) == ("error", "swapped columns")
+    assert set(found.columns) == {*pair}
+    assert found.where["site"] == "c"
+    assert len(found.where) == 2
+    exec(found.advice.python, {"table": table})  # noqa: S102
+    assert (table != frame).any(axis=1).sum() < 0.1 * rows.sum()
 
 
 def test_numbers_that_are_swapped_at_one_place_are_told_with_the_place():

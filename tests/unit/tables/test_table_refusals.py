@@ -166,7 +166,9 @@ def test_few_rows_and_constant_columns_are_told():
         ("t.csv", b"a;b\nno;1\n", r"t.csv has one column, 'a;b': .* separated by ';'. .* sep=';'"),
         ("t.tsv", b"a,b\nno,1\n", r"t.tsv has one column, 'a,b'.* sep=','"),
         ("t.csv", b"a\tb\nno\t1\n", r"t.csv has one column.* sep='\\t'"),
-        ("t.csv", b"a,b\nno,1\nyes\n", "Expected 2 columns, got 1: yes. A line has more or fewer"),
+        ("t.csv", b"a,b\nno,1\nyes\nno,1\n", "Expected 2 columns, got 1: yes. A line has more or"),
+        ("t.csv", b"a,b\nno,1\nyes\n", "its last line has 1 value instead of 2: yes. It is a foo"),
+        ("t.csv", b"a,b\nno,1\nn" + b"o" * 200 + b",1,2\n\n", "its last line has 3 values inst"),
         ("t.csv", b"a,a\nno,1\n", "t.csv has two columns for node 'a': number 0 and number 1"),
         ("t.csv", b"b\nno\n", "t.csv lacks 1 of the network's columns: 'a'"),
         ("t.csv", "a,b\né,1\n".encode("latin-1"), "another encoding; .* encoding='latin-1'"),
@@ -223,7 +225,7 @@ def test_a_truncated_parquet_file_is_named(tmp_path):
 
 
 def test_an_error_in_the_middle_of_a_file_names_the_file(tmp_path):
-    lines = "a,b\n" + "no,1\n" * 3_000_000 + "no\n"
+    lines = "a,b\n" + "no,1\n" * 3_000_000 + "no\nno,1\n"
     (tmp_path / "t.csv").write_text(lines)
     with pytest.raises(DataError, match=r"t.csv cannot be read: .*Expected 2 columns"):
         read_table(tmp_path / "t.csv", one_node(*YES))

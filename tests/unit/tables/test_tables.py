@@ -284,18 +284,18 @@ def test_the_reading_tells_what_was_left_out_and_ignored():
 RAINY = [("rain", "wet")]
 
 
-def _with_headers(path, *, mark=""):
+def _with_headers(path, *, mark="", change=str):
     """Write 90 rows with the header again after 40 and after 70 of them."""
     lines = ["id,rain,wet", *(f"{k},{'no,dry' if k % 3 else 'yes,wet'}" for k in range(90))]
     for at in (71, 41):
-        lines.insert(at, mark + lines[0])
+        lines.insert(at, mark + change(lines[0]))
     path.write_text("\n".join(lines))
     return path
 
 
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_header_line_in_the_middle_of_a_file_is_no_state(tmp_path, mark):
-    path = _with_headers(tmp_path / "t.csv", mark=mark)
+@pytest.mark.parametrize(("mark", "change"), [("", str), ("\ufeff", str), ("", str.upper)])
+def test_a_header_line_in_the_middle_of_a_file_is_no_state(tmp_path, mark, change):
+    path = _with_headers(tmp_path / "t.csv", mark=mark, change=change)
     with pytest.warns(
         RepeatedHeaderWarning,
         match=r"t\.csv: 2 lines repeat the header and are left out: rows 40, 71",

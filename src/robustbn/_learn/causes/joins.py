@@ -68,11 +68,9 @@ def _move_single(group: Places, told: Vector) -> Places:
 
 
 def _take_sides(group: Places, told: Vector) -> tuple[Places, NDArray[np.bool_]]:
-    """Return the part that each column is of, two wherever two will do; and which are clear.
-
-    The group about which most is told goes first, to the part that it agrees with most; it opens a
-    part of its own if it goes with none that there is.
-    """
+    """Return the part that each column is of, two wherever two will do; and which are clear."""
+    # The group about which most is told goes first, to the part that it agrees with most; it opens
+    # a part of its own if it goes with none that there is.
     names, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
     member = np.eye(len(names))[group]
     between = member.T @ told @ member
@@ -96,10 +94,7 @@ def _take_sides(group: Places, told: Vector) -> tuple[Places, NDArray[np.bool_]]
 
 
 def _try_parts(sides: Sides, parts: Places, named: Places) -> Suspect:
-    """Return what is explained if each part of the columns comes from a row of its own.
-
-    named : the columns to be named.
-    """
+    """Return what is explained if each part of the columns comes from a row of its own."""
     n_parts, good = int(parts.max()) + 1, sides.good.codes
     spoilt = good.copy()
     for part in range(1, n_parts):

@@ -17,12 +17,10 @@ Names = NDArray[np.int64]  # of a column: the good state that each state stands 
 
 
 def find_swapped_labels(sides: Sides) -> list[Suspect]:
-    """Return columns whose labels were swapped.
-
-    If y are good rows and every column's labels were permuted, the rows that are seen are as
-    likely as the y that they stand for. So labels are found by making the rows as likely as can be
-    under the good tables, column by column: each is an assignment problem.
-    """
+    """Return columns whose labels were swapped."""
+    # If y are good rows and every column's labels were permuted, the rows that are seen are as
+    # likely as the y that they stand for. So labels are found by making the rows as likely as can
+    # be under the good tables, column by column: each is an assignment problem.
     search = _Search(sides)
     every = [np.arange(card) for card in sides.cards]
     starts = [
@@ -64,11 +62,7 @@ def _is_better(worth: Vector, names: Names, before: Names) -> bool:
 
 
 def assign(worth: Vector, start: Names) -> Names:
-    """Return one column for each line, none twice, so that what is picked is worth most.
-
-    Greedy by what a line loses if it does not get its best, then by exchanging two while that is
-    better: exact for the few clear states that columns have, and never worse than the start.
-    """
+    """Return one column for each line, none twice, worth most: greedily, then by exchanges."""
     every = np.arange(len(worth))
     free, greedy = np.ones(len(worth), bool), np.empty_like(start)
     for line in np.argsort(-np.ptp(worth, axis=1), kind="stable"):

@@ -94,10 +94,7 @@ class _Likely:
         return self._along[key]
 
     def gain(self, sources: Sources, before: Sources) -> float:
-        """Return what the log-likelihood of all columns gains by other sources than before.
-
-        A step of a search changes a few columns of many: only those are looked at.
-        """
+        """Return what the log-likelihood gains by other sources, of the columns that change."""
         pairs = enumerate(zip(sources, before, strict=True))
         return self.gain_at([c for c, (new, old) in pairs if new != old], sources, before)
 
@@ -167,10 +164,7 @@ def _find_stretch(gain: Sequence[float]) -> tuple[int, int]:
 
 
 def _find_swaps(sides: Sides, likely: _Likely, least: float) -> Sources:
-    """Return pairs of columns whose values were swapped, the clearest pair first.
-
-    A pair is looked at if what is broken there could pay for its states by themselves.
-    """
+    """Return pairs of columns whose values were swapped, the clearest pair first."""
     broken, found = sides.broken, tuple(range(sides.n_columns))
     farthest = np.argsort(-broken, kind="stable")[:MOST_SWAPPED]
     offered = [

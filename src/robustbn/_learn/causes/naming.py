@@ -118,12 +118,10 @@ class Inquiry:
         return Named(first.name, first.columns, min(first.explained, 1.0), first.details)
 
     def _is_enough(self, suspect: Suspect) -> bool:
-        """Return whether a cause that draws columns by themselves is all that there is to say.
-
-        Where the kind's columns depend on one another, tables of its own say more for their price.
-        And columns that hardly vary do not show whether they still depend as among good rows: it
-        must be seen that they do not.
-        """
+        """Return whether a cause that draws columns by themselves is all that there is to say."""
+        # Where the kind's columns depend on one another, tables of its own say more for their
+        # price. And columns that hardly vary do not show whether they still depend as among good
+        # rows: it must be seen that they do not.
         if suspect.is_of_rows:
             return True
         sides = self.sides
@@ -162,12 +160,7 @@ def _count_nats(sides: Sides, suspect: Suspect) -> float:
 def name_causes(
     kinds: Sequence[Sides], unheld: Sides | None
 ) -> tuple[list[Named | None], Named | None]:
-    """Return the cause of each kind, and that of the bad rows that no kind holds.
-
-    One cause may make several kinds: those that it explains together have it in common.
-
-    kinds, unheld : rows of each, all beside the same good rows.
-    """
+    """Return the cause of each kind, and that of the bad rows that no kind holds."""
     found = [Inquiry.of(sides).decide() for sides in kinds]
     if len(kinds) > 1:
         together = Inquiry.of(join_sides(kinds)).decide()

@@ -47,10 +47,7 @@ def _fit_default(sides: Sides, column: int) -> tuple[float, int, float]:
 
 
 def _try_defaults(sides: Sides, name: str, replaced: Replaced, n_free: int) -> Suspect:
-    """Return what defaults explain, without the columns that they explain nothing of.
-
-    n_free : numbers that are fitted to each column.
-    """
+    """Return what defaults explain, without the columns that they explain nothing of."""
     children = [family[-1] for family in sides.families]
     while True:
         suspect = sides.suspect(

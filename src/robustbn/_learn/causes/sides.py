@@ -26,10 +26,7 @@ SPARED = (0.0, 0.03, 0.08, 0.15, 0.25, 0.4)  # shares of good rows that may be a
 
 
 class Seen:
-    """The cells of a family that some rows show.
-
-    table : weight of the rows in each cell, one axis for each column, the child's last.
-    """
+    """The cells of a family that some rows show; the last axis of its table is the child's."""
 
     def __init__(self, table: Vector) -> None:
         self._card, counts = table.shape[-1], table.ravel()
@@ -44,12 +41,8 @@ class Seen:
         return len(self._cells) - len(np.unique(self._config))
 
     def look_up(self, tables: Vector) -> Vector:
-        """Return the log-probability of each cell among other rows; shape (k, cells).
-
-        A configuration that they hardly show leans on all of them.
-
-        tables : of other rows, one a line; shape (k, all cells).
-        """
+        """Return the log-probability of each cell among other rows; shape (k, cells)."""
+        # A configuration that they hardly show leans on all of them.
         by_config = tables.reshape(len(tables), -1, self._card)
         totals, marginal = by_config.sum(axis=2), by_config.sum(axis=1) + 0.5
         marginal = marginal / marginal.sum(axis=1, keepdims=True)
@@ -184,10 +177,8 @@ class Sides:
 
     @cached_property
     def chance(self) -> Vector:
-        """What their own tables would bring to as many good rows over the other good ones: nats.
-
-        Half a nat a free number where cells are well filled, and far more where they are not.
-        """
+        """What their own tables would bring to as many good rows over the other good ones: nats."""
+        # Half a nat a free number where cells are well filled, and far more where they are not.
         n = len(self.good.codes)
         size = min(round(self.n_rows), n // 3)
         if not size:
@@ -225,8 +216,6 @@ class Sides:
     ) -> Suspect:
         """Return what is explained if good rows were spoilt like this.
 
-        name, columns, cost, details : of the suspect.
-        codes : the good rows, spoilt.
         changed : the columns in which they differ from the good ones, if not those named.
         """
         columns, spoilt = tuple(columns), self.good.spoil(codes)
@@ -240,11 +229,9 @@ class Sides:
         return Suspect(name, columns, cost, gain[best], codes, details)
 
     def explain_held(self, codes: Codes) -> float:
-        """Return the nats explained by those of the spoilt rows that would be held for the kind's.
-
-        Rows that were spoilt and do not show it are not among the kind's, and good rows that seem
-        spoilt are: both change tables that the cause has not touched.
-        """
+        """Return the nats explained by the spoilt rows that would be held for the kind's."""
+        # Rows that were spoilt and do not show it are not among the kind's, and good rows that seem
+        # spoilt are: both change tables that the cause has not touched.
         if self.hold is None:
             return 0.0
         spoilt, seeming = (self.good.spoil(c, self.hold(c)) for c in (codes, self.good.codes))

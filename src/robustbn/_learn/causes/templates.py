@@ -39,11 +39,7 @@ def find_templates(sides: Sides) -> Templates | None:
 
 
 def share_copied(sides: Sides) -> float:
-    """Return the share of the kind's rows that appear far more often than its own tables say.
-
-    Exact copies of however many rows. "Far more" is three times at least, and five times as often
-    as expected.
-    """
+    """Return the share of the kind's rows that appear far more often than its tables say."""
     kind = sides.kind
     _, which, seen = np.unique(kind.codes, axis=0, return_inverse=True, return_counts=True)
     times = seen[which.reshape(-1)]

@@ -139,11 +139,7 @@ class Weighed:
 
 
 def _lift(seen: Vector, apart: Vector, total: Vector | float, weight: float) -> Vector:
-    """Return `log of P(a, b) / (P(a) P(b))` of pairs of states.
-
-    seen, apart : weight of each pair, and what it were if columns were independent.
-    weight : rows in which they are, added to those seen.
-    """
+    """Return `log of P(a, b) / (P(a) P(b))`, from the weight seen and that if independent."""
     with np.errstate(divide="ignore", invalid="ignore"):
         lift = np.log((seen + weight * apart / total) / (apart * (1 + weight / total)))
     return np.where(np.isfinite(lift), lift, 0.0)
@@ -155,10 +151,7 @@ def _by_chance(n_free: Any) -> Any:
 
 
 def strongest_tree(rows: Weighed, price: float) -> tuple[tuple[int, int], ...]:
-    """Return the edges of a forest of largest dependence, each worth what its cells cost.
-
-    price : nats that one free number costs.
-    """
+    """Return the edges of a forest of largest dependence, each worth what its cells cost."""
     free = np.array(rows.cards) - 1.0
     worth = rows.dependence - price * np.outer(free, free)
     best, parent = worth[0].copy(), np.zeros(len(free), np.int64)

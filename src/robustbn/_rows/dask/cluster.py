@@ -77,10 +77,7 @@ class Partitions:
         weights: RowVector | None = None,
         given: Sequence[Any] | None = None,
     ) -> tuple[Vector, list[Any]]:
-        """Return the sum over all partitions, and the rest of each one's answer. One pass.
-
-        It is done again if tasks are lost with a worker: the answer is the same, whoever gives it.
-        """
+        """Return the sum over all partitions, and the rest of each; again if a worker is lost."""
         return self._persist(what, lambda: self._ask_once(what, question, weights, given))
 
     def _persist(self, what: str, work: Callable[[], T]) -> T:
@@ -188,11 +185,9 @@ def visit(
 
 
 def add(total: Sum | None, more: Sum) -> Sum:
-    """Add with what rounding takes kept beside: the result does not depend on the order.
-
-    For sums `s = a + b` the error is known exactly, as `(a - (s - b')) + (b - b')` where
-    `b' = s - a`; errors are summed on their own.
-    """
+    """Add with what rounding takes kept beside: the result does not depend on the order."""
+    # For sums `s = a + b` the error is known exactly, as `(a - (s - b')) + (b - b')` where `b' = s
+    # - a`; errors are summed on their own.
     if total is None:
         return more
     a, b = total[0], more[0]

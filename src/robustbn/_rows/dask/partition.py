@@ -123,11 +123,9 @@ class Partition:
         return {}
 
     def gather(self, verdict: str, weigh: Callable[[], RowVector]) -> Holes:
-        """Return what the rows that miss values ask: gathered once, until there is a new verdict.
-
-        What is sampled is drawn by the number of the partition: the same question in two of them
-        is answered twice, so that the variances of both add up.
-        """
+        """Return what rows that miss values ask: gathered once, until there is a new verdict."""
+        # What is sampled is drawn by the number of the partition: the same question in two of them
+        # is answered twice, so that the variances of both add up.
         if verdict not in self.asked:
             self.asked.clear()
             self.asked[verdict] = gather(

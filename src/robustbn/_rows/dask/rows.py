@@ -118,6 +118,7 @@ class RowsOnDask:
         *,
         gathers: bool = False,
         count: CountRows | None = None,
+        surveyed: RowVector | None = None,
     ) -> Judged:
         """Return the counts of all rows by the trust in each, and that trust. One pass."""
         keeps_trust = len(self) <= MOST_WEIGHTS_FETCHED

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from robustbn._core.advice import Advice, Setting
 from robustbn._core.allocate import available_cpus, physical_bytes
 from robustbn._core.holes import Holes
-from robustbn._core.layout import Codes
+from robustbn._core.layout import Codes, take_rows
 from robustbn._core.protocols import CountRows, Judged, Rows, RowVector, Survey, Vector
 from robustbn._core.trust import spread
 from robustbn._rows.kernels import GOLDEN, scramble
@@ -49,11 +49,7 @@ class Drawn:
 
 
 class EvenDraw:
-    """Rows drawn evenly while they pass by, whatever their number turns out to be.
-
-    Each row has a random-looking key, and those with the smallest keys are wanted; a few others are
-    held besides.
-    """
+    """Rows drawn evenly while they pass by: those with the smallest random-looking keys."""
 
     def __init__(
         self, n_most: int, n_nodes: int, seed: int, chosen: NDArray[np.int64] | None
@@ -67,25 +63,26 @@ class EvenDraw:
         """Take in those rows of a stretch that may be wanted."""
         if self._chosen is None:
             keys = _keys_of(numbers, self._seed)
-            is_near = keys <= self._limit
-            self._add(Drawn(numbers[is_near], codes[is_near], keys[is_near]))
+            near = np.flatnonzero(keys <= self._limit)
+            self._add(Drawn(numbers[near], take_rows(codes, near), keys[near]))
         elif len(numbers):
             low, high = np.searchsorted(self._chosen, [numbers[0], numbers[-1] + 1])
             mine = self._chosen[low:high]
-            self._add(Drawn(mine, codes[mine - numbers[0]], np.empty(0, np.uint64)))
+            self._add(Drawn(mine, take_rows(codes, mine - numbers[0]), np.empty(0, np.uint64)))
 
     def finish(self) -> Drawn:
         """Return the rows that are wanted, in order of their numbers."""
         nothing = np.empty((0, self._n_nodes), np.uint8)  # joins codes of either type
         drawn = Drawn(
             np.concatenate([np.empty(0, np.int64), *(d.numbers for d in self._drawn)]),
-            np.concatenate([nothing, *(d.codes for d in self._drawn)]),
+            np.concatenate([nothing.T, *(d.codes.T for d in self._drawn)], axis=1).T,
             np.concatenate([np.empty(0, np.uint64), *(d.keys for d in self._drawn)]),
         )
         if len(drawn.keys) <= self._n_most:
             return drawn
         smallest = np.sort(np.argpartition(drawn.keys, self._n_most)[: self._n_most])
-        return Drawn(drawn.numbers[smallest], drawn.codes[smallest], drawn.keys[smallest])
+        codes = take_rows(drawn.codes, smallest)
+        return Drawn(drawn.numbers[smallest], codes, drawn.keys[smallest])
 
     def _add(self, drawn: Drawn) -> None:
         self._drawn.append(drawn)
@@ -168,6 +165,7 @@ class RowsInStream:
         *,
         gathers: bool = False,
         count: CountRows | None = None,
+        surveyed: RowVector | None = None,  # others may be among the rows that were read
     ) -> Judged:
         """Return the counts by the trust in each row that was read, NaN for those left out."""
         counts, total = np.zeros(self.stream.network.n_cells), 0.0

@@ -207,10 +207,8 @@ def _refuse_among_rows(path: str | os.PathLike[str], table: Any) -> None:
 
 
 def _relative(names: Sequence[str]) -> list[str]:
-    """Return the files' names below the folder they share, each ending as Parquet files do.
-
-    A store may hold any names, such as those with `..` in them: what leads elsewhere is refused.
-    """
+    """Return the files' names below the folder they share, each ending as Parquet files do."""
+    # A store may hold any names, such as those with `..` in them: what leads elsewhere is refused.
     try:
         root = os.path.commonpath([os.path.dirname(name) for name in names])  # noqa: PTH120
         below = [os.path.relpath(name, root) if root else name for name in names]

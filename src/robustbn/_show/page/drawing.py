@@ -270,11 +270,9 @@ def _layer_part(n_nodes: int, parents: Mapping[int, Sequence[int]]) -> Layered:
 
 
 def _depths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return the layer of each node: as low as its children allow, or just below its parents.
-
-    Just below if it has at least as many parents as children: that shortens edges. The nodes of a
-    very wide layer are spread over several, in turn.
-    """
+    """Return the layer of each node: as low as its children allow, or just below its parents."""
+    # Just below if it has at least as many parents as children: that shortens edges. The nodes of a
+    # very wide layer are spread over several, in turn.
     order = list(TopologicalSorter(parents).static_order())
     children: dict[int, list[int]] = {v: [] for v in order}
     for v, own in parents.items():
@@ -423,11 +421,7 @@ def _pull(
     offsets: Sequence[float],
     sides: Sequence[dict[int, list[tuple[int, float]]]],
 ) -> None:
-    """Move one layer to the least sum of `weight (x - wish)^2` that keeps order and distances.
-
-    In the coordinates `x - offset` the order is all that must be kept: isotonic regression, by
-    pooling neighbours that would cross.
-    """
+    """Move a layer to the least sum of `weight (x - wish)^2` in order: isotonic regression."""
     pools: list[tuple[float, float, int]] = []  # wish, weight, how many
     for v, offset in zip(layer, offsets, strict=True):
         near = [pair for side in sides for pair in side[v]]

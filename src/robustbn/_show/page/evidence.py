@@ -16,9 +16,10 @@ from robustbn._show.frames import cell_columns
 from robustbn._show.measures import FEW_ROWS
 from robustbn._show.page.drawing import SCALE
 from robustbn._show.result import FitResult
-from robustbn._show.saying import LINE_OF_ROW, has_lines, say_parts, where_of
+from robustbn._show.saying import has_lines, say_parts, where_of
 from robustbn._show.words import as_text, percent
 from robustbn._tables.aside import Aside
+from robustbn._tables.exclusion import LINE_OF_ROW
 
 ROWS_LISTED = 12  # of a finding, with their lines and raw values
 CELLS_LISTED = 20  # wrong cells of a column, the surest first

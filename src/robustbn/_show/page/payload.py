@@ -142,11 +142,9 @@ def _used_states(
 
 
 def choose_configurations(result: FitResult) -> list[NDArray[np.int64]]:
-    """Return, for each node, the configurations to show, by their number in the node's table.
-
-    All of them while they are few; otherwise those that add most to the node's move, nodes that
-    moved most being served first. Of a node with very many states none: see `_cells`.
-    """
+    """Return, for each node, the configurations to show, by their number in the node's table."""
+    # All of them while they are few; otherwise those that add most to the node's move, nodes that
+    # moved most being served first. Of a node with very many states none: see `_cells`.
     layout = result.network.layout
     share = layout.sum_configurations(result.counts)
     weight = share * result.moves.of_configuration
