@@ -15,9 +15,9 @@ from robustbn._core.origins import ROW_NUMBER, Difference, Origin
 from robustbn._networks.edges import write_edge
 from robustbn._show import saying
 from robustbn._show.advice import is_exact, say_origin
+from robustbn._show.codes import find_codes
 from robustbn._show.frames import rate_columns
 from robustbn._show.odd_values import (
-    find_codes,
     find_far,
     find_filled,
     find_odd_labels,

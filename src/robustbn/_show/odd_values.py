@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,6 @@ from robustbn._core.clues import (
 )
 from robustbn._core.far import (
     find_act,
-    find_coded,
     find_fill,
     find_rest,
     is_apart,
@@ -50,7 +48,6 @@ from robustbn._tables.files import TEXT
 MOST_EXAMPLES = 3  # values that are quoted
 MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody reads
 LIKE_NEAR = "; the rest of these rows is like that of rows with the nearest values"
-LIKE_ALL = "the rest of these rows is like that of all rows, not of rows with the nearest values"
 LIKE_A_CODE = 0.5  # share of odd values that are the same: it may stand for a missing value
 UNREAD = (NO_STATE, NO_NUMBER)  # odd values that may be another column's
 READ = (FAR_DATE, OUT_OF_ORDER, EXCHANGED, WRONG_YEAR)  # odd values that are dates, but wrong
@@ -58,9 +55,6 @@ LIKELY = 0.9  # probability that numbers are scaled
 POWERS = (10, 100, 1000)  # a decimal point slips by
 SHORTEST_CUT = 3  # letters of a label that may be the beginning of another
 MUCH_RARER = 10.0  # times as many rows have the label that a rare one is taken for
-LEAST_CODE = 7  # a number that stands for a missing value among few others: -9, 99, but not 0
-LEAST_WORDS = 2  # states that are words: a number is none of them
-LEAST_NUMBERS = 40  # of fewer, nothing is a code
 ALIKE = 0.85  # similarity of two labels, from which the rare one may be a mistyped other
 MOST_COMPARED = 60  # labels of a column, the most frequent, that others are compared with
 FITTED = "cut off", "mistyped"  # what happened to labels that are like others
@@ -95,12 +89,12 @@ def find_unreadable(result: FitResult) -> Iterator[Finding]:
             cause,
             advice=_nothing_to_do(result)
             if odd.kind == DECLARED
-            else _mend(result, odd.column, odd.rows, [common] if is_common else []),
+            else mend(result, odd.column, odd.rows, [common] if is_common else []),
             rows=tuple(odd.rows[: saying.MOST_NUMBERED].tolist()),
         )
 
 
-def _mend(
+def mend(
     result: FitResult, column: str, rows: NDArray[np.int64], codes: Sequence[object]
 ) -> Remedy:
     """Return what to do about values: to declare the codes among them missing, or to look."""
@@ -218,7 +212,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         ends = find_rest(values[order])
         if ends == (0, len(order)) or result.rows_hidden:
             continue
-        missing, measured = _judge_repeated(result, node)
+        missing, measured = judge_repeated(result, node)
         low, high = _leave_measured(values[order], ends, measured)
         is_measured = (low, high) == (0, len(order))
         low, high = ends if is_measured else (low, high)
@@ -233,7 +227,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         parts = saying.find_parts(result, rows)
         values_shown = ", ".join(f"{value:g}" for value in common)
         first = saying.say_span(result, int(rows[0]), int(rows[0]))
-        codes = [] if is_measured else [int(value) for value in shown if is_code(value)]
+        codes = [int(value) for value in shown if is_code(value)]
         cause, like = ("far values", LIKE_NEAR) if is_measured else _explain_far(values[order])
         seen = dict(zip(*(each.tolist() for each in (shown, times)), strict=True))
         owner = "" if like else find_owner(result, node, seen, rows, (rest[0], rest[-1]))
@@ -249,7 +243,9 @@ def find_far(result: FitResult) -> Iterator[Finding]:
             n,
             n,
             cause=FROM_OTHER if owner else cause,
-            advice=_mend(result, node, rows, [] if owner or cause == SIGN else codes),
+            advice=_nothing_to_do(result)
+            if is_measured
+            else mend(result, node, rows, [] if owner or cause == SIGN else codes),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
 
@@ -263,7 +259,7 @@ def _leave_measured(
     return low, len(numbers) if np.isin(numbers[high:], measured).any() else high
 
 
-def _judge_repeated(result: FitResult, node: str) -> tuple[list[float], list[float]]:
+def judge_repeated(result: FitResult, node: str) -> tuple[list[float], list[float]]:
     """Return the numbers of a node that stand for missing ones by their rows, and measured ones."""
     k = result.network.nodes.index(node)
     told = [each for each in result.deeper.repeated if each.node == k]
@@ -384,104 +380,9 @@ def find_filled(result: FitResult) -> Iterator[Finding]:
             n,
             n,
             cause="filled in",
-            advice=_mend(result, node, rows, [fill]),
+            advice=mend(result, node, rows, [fill]),
             rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
         )
-
-
-def find_codes(result: FitResult) -> Iterator[Finding]:
-    """Yield the columns in which a number stands for a missing one, unless it is far from the rest.
-
-    It is what people write so, among few values or among words, or the rest of its rows says so.
-    """
-    judged = result.judged
-    if judged is None or result.rows_hidden:
-        return
-    n_drawn, sample = len(judged.drawn), result.aside.clues.numbers
-    for k, node in enumerate(result.network.nodes):
-        codes: list[object] = []
-        if node in sample.values:
-            values, n_seen = sample.values[node], len(sample.rows)
-            inside = _judge_inside(result, node, values)
-            rows, told = sample.rows[np.isin(values, inside)], len(inside)
-            codes += [int(value) if value.is_integer() else value for value in inside]
-        else:
-            states, n_seen = result.network.states[node], n_drawn
-            found, told = _find_coded_states(result, node, judged.drawn_codes[:, k])
-            rows = judged.drawn[np.isin(judged.drawn_codes[:, k], found)]
-            codes += [states[code] for code in found]
-        if not len(rows):
-            continue
-        parts = saying.find_parts(result, rows)
-        n = round(len(rows) * result.reading.n_read / n_seen)
-        shown, first = map(as_text, codes), int(rows[0])
-        what, why = ("may stand for", f": {LIKE_ALL}") if told else ("people write for", "")
-        yield Finding(
-            Kind.WRONG_CELLS,
-            WARNING,
-            f"{count(n, 'value')} of {as_text(node)} {'is' if n == 1 else 'are'} "
-            f"{' or '.join(shown)}, which {what} a missing value, first "
-            f"{saying.say_span(result, first, first)}{why}.{saying.having(parts, ' They')}",
-            0.8,
-            (node,),
-            saying.where_of(parts),
-            n,
-            n,
-            cause="code for missing",
-            advice=_mend(result, node, rows, codes),
-            rows=tuple(rows[: saying.MOST_NUMBERED].tolist()),
-        )
-
-
-def _judge_inside(result: FitResult, node: str, values: NDArray[np.float64]) -> list[float]:
-    """Return the numbers of a node that stand for missing ones by their rows and are not far."""
-    missing, _ = _judge_repeated(result, node)
-    if not missing:
-        return []
-    numbers = np.sort(values[np.isfinite(values)])
-    low, high = find_rest(numbers)
-    return [value for value in missing if numbers[low] <= value <= numbers[high - 1]]
-
-
-def _find_coded_states(result: FitResult, node: str, shown: NDArray[Any]) -> tuple[list[int], bool]:
-    """Return the states that stand for a missing value, and whether the rest of the rows says so.
-
-    shown : the state of each row.
-    """
-    states = result.network.states[node]
-    missing, measured = _judge_repeated(result, node)
-    numbers = [read_number(str(state)) for state in states]
-    told = {k for k, number in enumerate(numbers) if number in missing}
-    kept = {k for k in _find_codes(states, shown) if numbers[k] not in measured}
-    return sorted(told | kept), bool(told)
-
-
-def _find_codes(states: Sequence[object], shown: NDArray[Any]) -> list[int]:
-    """Return the states that stand for a missing value: at an end of numbers, or among words.
-
-    Small numbers, such as 0 and -1, are ordinary ones where there are few.
-
-    shown : the state of each row.
-    """
-    numbers = np.array([read_number(str(state)) for state in states])
-    is_code_here = np.array([is_code(value) and abs(value) >= LEAST_CODE for value in numbers])
-    if np.isnan(numbers).sum() >= LEAST_WORDS:
-        are_alone = bool(is_code_here.any()) and not (np.isfinite(numbers) & ~is_code_here).any()
-        return np.flatnonzero(is_code_here).tolist() if are_alone else []
-    values = np.sort(numbers[shown[shown < len(states)]])
-    if np.isnan(numbers).any() or len(values) < LEAST_NUMBERS:
-        return []
-    low, high = find_coded(values)
-    is_inside = (numbers >= values[low]) & (numbers <= values[high - 1])
-    return np.flatnonzero(is_code_here & ~is_inside).tolist()
-
-
-def read_number(text: str) -> float:
-    """Return the number that a text is; NaN if it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def find_odd_labels(result: FitResult) -> Iterator[Finding]:

@@ -64,9 +64,9 @@ from robustbn._learn.units import (
 )
 from robustbn._learn.usual_numbers import find_usual
 from robustbn._rows.memory import load_codes, load_rows
+from robustbn._show.codes import read_number
 from robustbn._show.contrasts import contrast_labels, contrast_numbers, find_limit
 from robustbn._show.expert import ExpertView
-from robustbn._show.odd_values import read_number
 from robustbn._show.result import Deeper, FitResult, title_of
 from robustbn._show.words import find_catch_all, percent
 from robustbn._tables.coded import Reading
