@@ -35,7 +35,7 @@ from robustbn._rows.stream.find import find_parts
 from robustbn._rows.stream.parts import open_stream
 from robustbn._rows.stream.weights import writing_weights
 from robustbn._tables.aside import Aside
-from robustbn._tables.coded import Reading, Table, as_weights
+from robustbn._tables.coded import Reading, Table, as_weights, leave_out
 from robustbn.exceptions import DataError
 from robustbn.network import BayesianNetwork
 
@@ -273,7 +273,7 @@ def without_copies(network: BayesianNetwork, table: Table, config: RobustConfig)
     for ids in aside.clues.ids:
         again, is_same = _compare(ids, prints, aside, kept)
         is_copy[again[is_same]] = True
-    return table.without(is_copy, are_copies=True)
+    return leave_out(table, is_copy, are_copies=True)
 
 
 def _numbers_read(table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64]:

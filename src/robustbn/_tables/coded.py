@@ -215,26 +215,28 @@ class Table:
         """
         return spread(values, self.kept, self.reading.n_read)
 
-    def without(self, is_out: NDArray[np.bool_], *, are_copies: bool) -> Table:
-        """Return the table without some of its rows: copies, or others that are not wanted."""
-        n, left = int(is_out.sum()), np.flatnonzero(~is_out)
-        if not n:
-            return self
-        kept = np.arange(len(self)) if self.kept is None else self.kept
-        is_hole = self.codes[is_out] >= np.array([self._hole_of(node) for node in self.nodes])
-        n_holes = dict(zip(self.nodes, map(int, is_hole.sum(axis=0)), strict=True))
-        counts = (n, 0) if are_copies else (0, n)
-        reading = self.reading.without(*counts, n_holes, int(is_hole.any(axis=1).sum()))
-        return replace(self, codes=take_rows(self.codes, left), kept=kept[left], reading=reading)
-
-    def _hole_of(self, node: str) -> int:
-        """Return the first code of a missing value."""
-        states = self.states[node]
-        is_state = self.reading.config.on_missing == "state" and MISSING_STATE in states
-        return states.index(MISSING_STATE) if is_state else len(states)
-
     def __repr__(self) -> str:
         return f"<Table of {count(len(self.nodes), 'node')}. {self.reading}>"
+
+
+def leave_out(table: Table, is_out: NDArray[np.bool_], *, are_copies: bool) -> Table:
+    """Return a table without some of its rows: copies, or others that are not wanted."""
+    n, left = int(is_out.sum()), np.flatnonzero(~is_out)
+    if not n:
+        return table
+    kept = np.arange(len(table)) if table.kept is None else table.kept
+    is_hole = table.codes[is_out] >= np.array([_hole_of(table, node) for node in table.nodes])
+    n_holes = dict(zip(table.nodes, map(int, is_hole.sum(axis=0)), strict=True))
+    counts = (n, 0) if are_copies else (0, n)
+    reading = table.reading.without(*counts, n_holes, int(is_hole.any(axis=1).sum()))
+    return replace(table, codes=take_rows(table.codes, left), kept=kept[left], reading=reading)
+
+
+def _hole_of(table: Table, node: str) -> int:
+    """Return the first code of a missing value."""
+    states = table.states[node]
+    is_state = table.reading.config.on_missing == "state" and MISSING_STATE in states
+    return states.index(MISSING_STATE) if is_state else len(states)
 
 
 class Kept(Protocol):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from robustbn._core.file_names import nearest_name
 from robustbn._core.origins import ROW_NUMBER
-from robustbn._tables.coded import Table
+from robustbn._tables.coded import Table, leave_out
 from robustbn.exceptions import DataError
 
 AND, UP_TO = " and ", ".."
@@ -47,7 +47,7 @@ def exclude_rows(table: Table, places: Sequence[str]) -> Table:
         return table
     kept = np.arange(len(table)) if table.kept is None else table.kept
     clues = table.aside.clues.without(np.flatnonzero(is_out))
-    left = table.without(is_out[kept], are_copies=False)
+    left = leave_out(table, is_out[kept], are_copies=False)
     if not len(left):
         raise DataError(f"All {table.reading.n_read:,} rows are excluded.")
     return replace(left, aside=replace(left.aside, clues=clues))
