@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from robustbn._tables.exclusion import exclude_rows, write_place
 from robustbn.exceptions import DataError
 from tests.commands import as_json, call
-from tests.promises.test_findings import EDGES, clean_table, look_at, serious
+from tests.promises.test_findings import EDGES, N, clean_table, look_at, serious
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -125,3 +126,28 @@ def test_a_column_that_differs_is_told_with_how(tmp_path):
     frame.loc[is_there, "risk"] = rng.choice(["high", "low"], is_there.sum(), p=[0.8, 0.2])
     (found,) = serious(look_at(frame, tmp_path))
     assert "% are 'high' there, " in found.sentence
+
+
+def test_counts_and_blocks_are_those_of_the_file_once_rows_are_left_out(tmp_path):
+    frame = clean_table()
+    frame.loc[frame.index[:1000:25], "weight"] = 999.0
+    frame = pd.concat([frame, frame.iloc[2000:2300]], ignore_index=True)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    facts = as_json("fit", write_edges(tmp_path), tmp_path / "rows.csv", "--exclude", "site=north")
+    kept = frame["site"] != "north"
+    far = next(each for each in facts["findings"] if each["cause"] == "far values")
+    assert far["n_rows"] == (kept & (frame["weight"] == 999.0)).sum()
+    block = next(each for each in facts["findings"] if each["cause"] == "block appended twice")
+    again = np.flatnonzero(kept & (frame.index >= N))
+    assert block["n_rows"] == len(again)
+    assert f"table.iloc[{again[0]}:{again[-1] + 1}]" in block["advice"]["python"]
+
+
+def test_a_default_that_most_rows_have_counts_if_all_rows_of_a_place_have_it(tmp_path):
+    frame = clean_table()
+    is_there = (frame["site"] == "north") & frame["day"].between("2023-05-01", "2023-10-31")
+    frame.loc[is_there, ["height", "risk", "weight"]] = [170.0, "low", 60.0]
+    assert (frame["risk"] == "low").mean() > 0.6
+    (found,) = serious(look_at(frame, tmp_path))
+    assert found.severity == "error"
+    assert "defaults" in found.cause

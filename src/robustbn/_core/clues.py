@@ -84,6 +84,14 @@ class RepeatedBlock:
     nats: float  # how unlikely so long a block is by chance
     # columns of context in which most rows of the block differ from their copies
     differing: tuple[str, ...] = ()
+    n_between: tuple[int, int] = (0, 0)  # rows inside the block, and inside its copy, left out
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The numbers of the first and the last row of the block, and of its copy."""
+        starts = zip((self.first, self.again), self.n_between, strict=True)
+        (a, b), (c, d) = ((start, start + self.n_rows + n - 1) for start, n in starts)
+        return (a, b), (c, d)
 
 
 @dataclass(frozen=True, eq=False)

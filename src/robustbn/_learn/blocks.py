@@ -217,7 +217,10 @@ def _find_runs(rows: RowPrints, offset: int, worth: float, price: float) -> list
     firsts = places[np.append(0, breaks + 1)]
     lasts = places[np.append(breaks, len(places) - 1)]
     found = []
-    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+    is_equal = is_same & ~is_other
+    for start, end in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        equal = start + np.flatnonzero(is_equal[start : end + 1])  # rows beside may have its states
+        first, last = (int(equal[0]), int(equal[-1])) if len(equal) else (start, start - 1)
         n_rows = last - first + 1
         if n_rows < LEAST_ROWS or n_rows > offset:
             continue

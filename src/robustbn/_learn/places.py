@@ -237,7 +237,14 @@ def _number_block(block: RepeatedBlock, aside: Aside, kept: NDArray[np.int64]) -
         for column in aside.places
         if (column.codes[first] != column.codes[again]).mean() > MOST_OTHER
     )
-    return replace(block, first=int(first[0]), again=int(again[0]), differing=differing)
+    n_first, n_again = (int(each[-1] - each[0]) + 1 - block.n_rows for each in (first, again))
+    return replace(
+        block,
+        first=int(first[0]),
+        again=int(again[0]),
+        differing=differing,
+        n_between=(n_first, n_again),
+    )
 
 
 def _compare(

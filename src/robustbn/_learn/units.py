@@ -204,8 +204,8 @@ def find_one_state(here: Rows, elsewhere: Rows) -> int | None:
     if min(here.sum(), elsewhere.sum()) < LEAST_NUMBERS:
         return None
     most = int(here.argmax())
-    is_one = here[most] >= ONE_VALUE[0] * here.sum()
-    return most if is_one and elsewhere[most] <= ONE_VALUE[1] * elsewhere.sum() else None
+    odds, usual = ((n[most] + 0.5) / (n.sum() - n[most] + 0.5) for n in (here, elsewhere))
+    return most if here[most] >= ONE_VALUE[0] * here.sum() and odds >= ODDS * usual else None
 
 
 def find_one_value(here: Numbers, elsewhere: Numbers) -> tuple[float, float, float] | None:

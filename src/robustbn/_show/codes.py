@@ -35,19 +35,19 @@ def find_codes(result: FitResult) -> Iterator[Finding]:
     for k, node in enumerate(result.network.nodes):
         codes: list[object] = []
         if node in sample.values:
-            values, n_seen = sample.values[node], len(sample.rows)
+            values, of = sample.values[node], result.reading.n_included / max(len(sample.rows), 1)
             inside = _judge_inside(result, node, values)
             rows, told = sample.rows[np.isin(values, inside)], len(inside)
             codes += [int(value) if value.is_integer() else value for value in inside]
         else:
-            states, n_seen = result.network.states[node], n_drawn
+            states, of = result.network.states[node], result.n_rows / n_drawn
             found, told = _find_coded_states(result, node, judged.drawn_codes[:, k])
             rows = judged.drawn[np.isin(judged.drawn_codes[:, k], found)]
             codes += [states[code] for code in found]
         if not len(rows):
             continue
         parts = saying.find_parts(result, rows)
-        n = round(len(rows) * result.reading.n_read / n_seen)
+        n = round(len(rows) * of)
         shown, first = map(as_text, codes), int(rows[0])
         why = f": {LIKE_ALL}" if told else ""
         yield Finding(

@@ -289,8 +289,8 @@ def find_cells(result: FitResult) -> Iterator[Finding]:
                 cause="wrong cells",
                 advice=Remedy(
                     "Review the proposed corrections.",
-                    saying.repair_command(result),
-                    "fit.cells_",
+                    saying.report_command(result),
+                    "fit.repair(table)",
                 ),
             )
 

@@ -220,7 +220,7 @@ def find_far(result: FitResult) -> Iterator[Finding]:
         is_sure = is_apart(values[order], low, high) and not is_measured
         is_sure |= bool(np.isin(values[far], missing).any())
         rest = values[order[low:high]]
-        n = round(len(far) * result.reading.n_read / len(sample.rows))
+        n = round(len(far) * result.reading.n_included / len(sample.rows))
         shown, times = np.unique(values[far], return_counts=True)
         common = shown[np.argsort(-times, kind="stable")][:MOST_EXAMPLES]
         rows = np.sort(sample.rows[far])
@@ -362,7 +362,7 @@ def find_filled(result: FitResult) -> Iterator[Finding]:
     sample = result.aside.clues.numbers
     if result.rows_hidden:
         return
-    share = len(sample.rows) / max(result.reading.n_read, 1)
+    share = len(sample.rows) / max(result.reading.n_included, 1)
     for node, values in sample.values.items():
         fill = find_fill(values[np.isfinite(values)], share)
         if fill is None:
@@ -438,7 +438,7 @@ def _tell_labels(
 ) -> Finding:
     """Return that labels of a column, of which so many drawn rows were seen, stand for others."""
     n_drawn = max(len(result.judged.drawn) if result.judged is not None else 0, 1)
-    n = sum(seen.values()) * result.reading.n_read / n_drawn
+    n = sum(seen.values()) * result.n_rows / n_drawn
     many = f"({count(n, 'row')}, {percent(sum(seen.values()) / n_drawn)})"
     parts = saying.find_parts(result, rows)
     shown = sorted(seen, key=lambda label: -seen[label])

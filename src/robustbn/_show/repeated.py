@@ -25,9 +25,8 @@ def find_repeated_rows(result: FitResult) -> Iterator[Finding]:
     blocks = result.aside.clues.blocks
     yield from _tell_stack(result, [block for block in blocks if block.differing])
     for block in (block for block in blocks if not block.differing):
-        first = saying.say_span(result, block.first, block.first + block.n_rows - 1)
-        again = saying.say_span(result, block.again, block.again + block.n_rows - 1)
-        rows = f"table.iloc[{block.again}:{block.again + block.n_rows}]"
+        first, again = (saying.say_span(result, *span) for span in block.spans)
+        rows = f"table.iloc[{block.spans[1][0]}:{block.spans[1][1] + 1}]"
         yield Finding(
             Kind.REPEATED_ROWS,
             ERROR,
@@ -99,10 +98,7 @@ def _tell_stack(result: FitResult, blocks: Sequence[RepeatedBlock]) -> Iterator[
     if not blocks:
         return
     names, n_rows = saying.quote_names(blocks[0].differing), sum(each.n_rows for each in blocks)
-    first, again = (
-        saying.say_span(result, start, start + blocks[0].n_rows - 1)
-        for start in (blocks[0].first, blocks[0].again)
-    )
+    first, again = (saying.say_span(result, *span) for span in blocks[0].spans)
     yield Finding(
         Kind.REPEATED_ROWS,
         WARNING,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,6 @@ OUTPUTS = frozenset(
     | {"--fail-over"}
     | {EDGES, "--most-parents", "--forbid", "--require", "--order", "--leave-out"}  # of check
 )
-OF_REPAIR = frozenset(("--id", "--sep", "--encoding", "--seed", "--jobs"))
 SWITCHES = frozenset(("--drop-distrusted", "--force", "--json", "--quiet", "--strict"))
 MOST_NAMED = 4  # columns in a sentence
 EVERY_ROW = "slice(None)"  # in Python
@@ -65,15 +63,6 @@ def base_command(command: str | None) -> str:
 def report_command(result: FitResult) -> str:
     """Return the command that writes the page of a fit, again if it is there."""
     return f"{base_command(result.command)} --report report.html --force"
-
-
-def repair_command(result: FitResult) -> str:
-    """Return the command that corrects wrong cells, with the options of a fit that it has."""
-    words = shlex.split(base_command(result.command))
-    kept, others = ["robustbn", "repair", *words[2:4]], words[4:]
-    for name, value in pairwise(others):
-        kept += [name, value] if name in OF_REPAIR else []
-    return shlex.join([*kept, "-o", "repaired.csv"])
 
 
 def exclude_command(result: FitResult, parts: Parts) -> str:
@@ -122,7 +111,7 @@ def name_surest(result: FitResult, chances: NDArray[np.float64]) -> tuple[list[i
     surest = np.argsort(-chances, kind="stable")
     first = np.sort(judged.drawn[surest[:MOST_EXAMPLES]]).tolist()
     n = int(np.count_nonzero(chances > 1 / 2))
-    is_all = MOST_EXAMPLES < n <= MOST_NUMBERED and len(judged.drawn) == result.reading.n_read
+    is_all = MOST_EXAMPLES < n <= MOST_NUMBERED and len(judged.drawn) == result.n_rows
     rows = np.sort(judged.drawn[surest[:n]]).tolist() if is_all else first
     numbers = ", ".join(f"{row + LINE_OF_ROW * has_lines(result):,}" for row in first)
     return rows, f", for example in {'lines' if has_lines(result) else 'rows'} {numbers}"

@@ -75,6 +75,11 @@ class Reading:
         return self.n_read - self.n_rows
 
     @property
+    def n_included(self) -> int:
+        """Rows that were read and not excluded: those whose numbers are known as they were."""
+        return self.n_read - self.n_excluded
+
+    @property
     def n_unread(self) -> int:
         """Rows that were left out for their values, or as repeated headers."""
         return self.n_dropped - self.n_copies - self.n_excluded

@@ -357,7 +357,7 @@ class RowsAtHand(Deeper):
     def _name_differences(self) -> list[Difference]:
         network, context, written = self._network, self.list_context(), self._aside.clues.numbers
         codes, numbers = self._swaps.codes, list_numbers(self._swaps.columns)
-        scale = self._reading.n_read / max(len(codes), 1)
+        scale = self._reading.n_rows / max(len(codes), 1)
         named = (
             replace(
                 each,
