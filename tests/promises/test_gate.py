@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 import robustbn
 from robustbn import RobustEstimator, example_network, sample
 from robustbn.cli import main
+from tests.commands import as_json, call
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -268,3 +270,23 @@ def test_a_network_alone_is_no_gate(work):
     ran = CliRunner().invoke(main, ["score", network, str(work / "good.csv"), "--fail-on", "error"])
     assert ran.exit_code == 2
     assert "--fail-on needs a model of good rows" in ran.output
+
+
+def test_commands_of_the_gate_name_its_files_and_the_nearest_label(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"home": rng.choice(["owner", "rent"], 3000), "car": rng.integers(0, 3, 3000)}
+    )
+    frame.to_csv(tmp_path / "old rows.csv", index=False)
+    frame[:500].replace({"home": {"owner": "ownr"}}).to_csv(tmp_path / "new.csv", index=False)
+    (tmp_path / "edges.csv").write_text("parent,child\nhome,car\n")
+    model = tmp_path / "the model.json"
+    call("fit", tmp_path / "edges.csv", tmp_path / "old rows.csv", "--model", model)
+    facts = as_json("score", model, tmp_path / "new.csv", "--fail-on", "error", code=1)
+    (unknown,) = [each for each in facts["findings"] if each["kind"] == "unreadable values"]
+    command = unknown["advice"]["command"]
+    assert command == (
+        f"robustbn score {shlex.quote(str(model))} {tmp_path / 'new.csv'} --labels home:ownr=owner"
+    )
+    again = shlex.split(command)[1:]
+    assert not [f for f in as_json(*again)["findings"] if f["columns"] == ["home"]]

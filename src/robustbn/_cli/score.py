@@ -38,6 +38,7 @@ from robustbn._core.numbers import count
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from robustbn._core.findings import Finding
     from robustbn._core.protocols import RowVector
     from robustbn._tables.coded import Table
     from robustbn.estimator import RobustEstimator
@@ -96,7 +97,7 @@ def score_command(
             )
     with screen.working() as steps:
         if is_robust:
-            facts, columns = _judge_by_model(by, table, options, steps)
+            facts, columns = _judge_by_model(by, network, table, options, steps)
         else:
             alone = _load_alone(network) if by is None else by.network_
             arguments.require_tables(alone, network, "a likelihood")
@@ -127,8 +128,15 @@ def _load_alone(network: str) -> BayesianNetwork:
     return arguments.load_network(network)
 
 
+def _name_files(finding: Finding, model: str, table: str) -> Finding:
+    """Return a finding whose command names the files of this one."""
+    advice, files = finding.advice, {"MODEL": shlex.quote(model), "NEW": shlex.quote(table)}
+    words = (files.get(word, word) for word in advice.command.split(" "))
+    return replace(finding, advice=advice._replace(command=" ".join(words)))
+
+
 def _judge_by_model(
-    fit: RobustEstimator, path: str, options: dict[str, Any], steps: Steps
+    fit: RobustEstimator, model: str, path: str, options: dict[str, Any], steps: Steps
 ) -> Judged:
     from robustbn.estimator.checking import check_table, share_unlikely
     from robustbn.estimator.robust import judge_rows
@@ -152,7 +160,7 @@ def _judge_by_model(
         "share_distrusted": float(is_bad.sum() / len(table)),
         "share_in_fit": fit.contamination_,
         "share_unlikely": share_unlikely(findings, len(table)),
-        "findings": [finding.as_facts() for finding in findings],
+        "findings": [_name_files(finding, model, path).as_facts() for finding in findings],
         "worst": [
             {name: columns[name][i] for name in kept}
             | {"row": int(i), "weight": float(weights[i]), "why": columns["why"][i]}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robustbn._core.clues import NO_STATE
+from robustbn._core.clues import NO_STATE, OddValues
 from robustbn._core.findings import ERROR, WARNING, Finding, Kind, Remedy, rank_findings
 from robustbn._core.layout import Layout
 from robustbn._core.numbers import count
@@ -308,7 +310,15 @@ def _tell_unknown(fit: RobustEstimator, table: Table, known: Vector) -> Iterator
             cause=odd.kind,
             advice=Remedy(
                 "Map these values to states, or correct them.",
-                f"robustbn score MODEL NEW --labels {odd.column}:VALUE=STATE",
+                f"robustbn score MODEL NEW --labels {shlex.quote(_guess_labels(odd, table))}",
                 "robustbn.read_table(new_table, network, labels={...})",
             ),
         )
+
+
+def _guess_labels(odd: OddValues, table: Table) -> str:
+    """Return how to map unknown values, to the nearest states where there are any."""
+    states = list(map(str, table.states[odd.column]))
+    near = {value: get_close_matches(str(value), states, 1) for value in odd.examples}
+    pairs = [f"{value}={found[0]}" for value, found in near.items() if found]
+    return f"{odd.column}:{','.join(pairs) or 'VALUE=STATE'}"
