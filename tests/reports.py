@@ -68,10 +68,12 @@ def facts(**given):
         "cells": None,
         "judged": SimpleNamespace(drawn=np.empty(0, int), drawn_codes=no_codes),
         "aside": Aside(),
-        "reading": SimpleNamespace(kind="frame", where="", n_read=given["n_rows"], n_copies=0),
+        "reading": SimpleNamespace(
+            kind="frame", where="", n_read=given["n_rows"], n_included=given["n_rows"], n_copies=0
+        ),
         "learned": SimpleNamespace(repetition=None),
         "deeper": SimpleNamespace(
-            differences=[], swaps=[], scaled=[], find_places=lambda rows, but="": []
+            differences=[], swaps=[], scaled=[], repeated=(), find_places=lambda rows, but="": []
         ),
         "expert": None,
     }

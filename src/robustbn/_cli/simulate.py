@@ -34,6 +34,7 @@ ADVERSARIES = (
 eps_option = click.option(
     "--eps", type=share_of_rows(), default=0.1, show_default=True, help="Share of bad rows."
 )
+DEMONSTRATED = "mixture"  # how rows of the demo are corrupted: four kinds at once
 
 
 @click.command("sample")
@@ -157,33 +158,27 @@ def _count(network: Any, codes: Any, screen: Screen) -> Any:
 @click.option("--rows", type=at_least(100), default=200_000, show_default=True,
               help="Number of rows to draw.")  # fmt: skip
 @eps_option
-@click.option("--adversary", type=click.Choice(sorted(ADVERSARIES)), default="mixture",
-              show_default=True, help="Kind of corruption.")  # fmt: skip
 @seed_option
 @click.option("-o", "--output", default="robustbn-demo", show_default=True,
               type=click.Path(file_okay=False, path_type=Path),
               help="Folder for the results; those of an earlier demo are overwritten.")  # fmt: skip
 @screen_options
-def demo_command(
-    screen: Screen, rows: int, eps: float, adversary: str, seed: int, output: Path
-) -> None:
+def demo_command(screen: Screen, rows: int, eps: float, seed: int, output: Path) -> None:
     """Corrupt rows of the ALARM network, learn its tables anyway, and compare with counting.
 
     \b
       robustbn demo
-      robustbn demo --adversary clones --eps 0.2
+      robustbn demo --eps 0.2
     """  # noqa: D301
     outputs = Outputs(force=True)
     outputs.plan("network", output / "alarm-fitted.json", in_new=True)
     outputs.plan("report", output / "report.html", in_new=True)
     with screen.working() as steps:
-        facts = _run_demo(rows, eps, adversary, seed, outputs, steps)
+        facts = _run_demo(rows, eps, seed, outputs, steps)
     screen.show(facts, _show_demo)
 
 
-def _run_demo(
-    n: int, eps: float, adversary: str, seed: int, outputs: Outputs, steps: Steps
-) -> dict[str, Any]:
+def _run_demo(n: int, eps: float, seed: int, outputs: Outputs, steps: Steps) -> dict[str, Any]:
     from robustbn._cli.summary import fit_facts
     from robustbn._networks import example_network, write_network
     from robustbn._show.page.render import render_page
@@ -195,7 +190,7 @@ def _run_demo(
     structure = truth.with_cpts(None)
     with steps.step("draw", f"drawing {n:,} rows"):
         good = sample(truth, n, random_state=seed)
-        dirty, is_bad = corrupt(good, truth, adversary, eps, random_state=seed + 1)
+        dirty, is_bad = corrupt(good, truth, DEMONSTRATED, eps, random_state=seed + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         counted, count_s = _timed(lambda: MaximumLikelihoodEstimator(structure).fit(dirty))
@@ -204,8 +199,8 @@ def _run_demo(
                 lambda: RobustEstimator(structure, random_state=seed).fit(dirty)
             )
         ideal = MaximumLikelihoodEstimator(structure).fit(dirty[~is_bad])
-    command = f"robustbn demo --rows {n} --eps {eps:g} --adversary {adversary} --seed {seed}"
-    title = f"ALARM, {len(dirty):,} rows, {is_bad.mean():.0%} of them poisoned ({adversary})"
+    command = f"robustbn demo --rows {n} --eps {eps:g} --seed {seed}"
+    title = f"ALARM, {len(dirty):,} rows, {is_bad.mean():.0%} of them poisoned ({DEMONSTRATED})"
     with steps.step("report", "writing"):
         result = robust.result_.shown(title=title, command=command)
         with outputs.writing():
@@ -217,7 +212,7 @@ def _run_demo(
     return {
         **fit_facts(result, "example:alarm", f"{len(dirty):,} rows drawn from it"),
         "rows_bad": int(is_bad.sum()),
-        "adversary": adversary,
+        "adversary": DEMONSTRATED,
         "seed": seed,
         "total_variation": {
             name: float(total_variation(truth, fit.network_)) for name, fit in fits

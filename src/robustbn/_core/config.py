@@ -176,6 +176,7 @@ class Streaming:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
+OTHER = "other"  # the state of rare labels, if states are found in a table
 PERIODS = ("year", "quarter", "month", "day")
 DATE_ORDERS = ("dmy", "mdy", "ymd")  # of day, month and year, where a date does not show it
 

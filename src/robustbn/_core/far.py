@@ -247,7 +247,7 @@ def find_limits(numbers: NDArray[np.float64]) -> tuple[float, float]:
     They are `REACH` times as far from the median as any, on the scale of `find_rest`.
 
     >>> find_limits(np.arange(18.0, 81.0))
-    (-44.0, 142.0)
+    (-13.0, 111.0)
     """
     to_scale, back = _choose_ways(numbers)
     ends = to_scale(numbers[[0, -1]])

@@ -40,7 +40,7 @@ def find_codes(result: FitResult) -> Iterator[Finding]:
             rows, told = sample.rows[np.isin(values, inside)], len(inside)
             codes += [int(value) if value.is_integer() else value for value in inside]
         else:
-            states, of = result.network.states[node], result.n_rows / n_drawn
+            states, of = result.network.states[node], result.n_rows / max(n_drawn, 1)
             found, told = _find_coded_states(result, node, judged.drawn_codes[:, k])
             rows = judged.drawn[np.isin(judged.drawn_codes[:, k], found)]
             codes += [states[code] for code in found]

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,6 @@ from robustbn._core.far import (
     is_apart,
     is_code,
 )
-from robustbn._core.file_names import inner_suffix
 from robustbn._core.findings import NOTE, WARNING, Finding, Kind, Remedy
 from robustbn._core.numbers import count
 from robustbn._show import saying
@@ -43,7 +41,6 @@ from robustbn._show.owners import FROM_OTHER, find_owner, say_owner
 from robustbn._show.result import FitResult
 from robustbn._show.words import as_text, percent
 from robustbn._tables.date_forms import exchange_day, is_doubtful
-from robustbn._tables.files import TEXT
 
 MOST_EXAMPLES = 3  # values that are quoted
 MOST_MAPPED = 5  # labels that are mapped by a command: a longer one nobody reads
@@ -471,7 +468,11 @@ def _relabel(result: FitResult, node: str, taken_for: dict[str, str]) -> Remedy:
     fit = saying.base_command(result.command)
     words = shlex.split(fit)
     python = f"robustbn.fit(network, table, labels={{{node!r}: {taken_for!r}}})"
-    if len(taken_for) > MOST_MAPPED and len(words) > 3 and inner_suffix(Path(words[3])) in TEXT:
+    if (
+        len(taken_for) > MOST_MAPPED
+        and len(words) > 3
+        and words[3].lower().endswith(saying.TEXT_FILES)
+    ):
         repair = shlex.join(["robustbn", "repair", *words[2:4], "-o", "repaired.csv"])
         why = "If so, correct them by the rest of their rows, and look through the changes."
         return Remedy(why, f"{repair} --changes changes.csv", python)

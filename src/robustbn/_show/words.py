@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robustbn._core.config import OTHER
 from robustbn._core.expansion import normalise_counts, sum_over_rows
 from robustbn._core.groups import Cause, Group, UnusualCell
 from robustbn._core.layout import Layout
@@ -17,7 +18,6 @@ from robustbn._core.numbers import count, count_are
 from robustbn._core.protocols import Vector
 from robustbn._core.result import Misfit, Recorded, RepeatedRow, RobustFit, Vanishing
 from robustbn._core.row_model import Repeats
-from robustbn._tables.states import OTHER
 from robustbn.network import BayesianNetwork
 
 LEAST_GROUP = 0.005  # share of the rows: a smaller group is not named

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustbn._core.advice import Advice, Either, Setting
-from robustbn._core.config import DATE_ORDERS, PERIODS, NodeReading
+from robustbn._core.config import DATE_ORDERS, OTHER, PERIODS, NodeReading
 from robustbn._core.far import find_rest
 from robustbn._core.numbers import count, count_are
 from robustbn._tables.columns import count_intervals
@@ -36,7 +36,6 @@ from robustbn._tables.values import UNKNOWN, StateFinder, split_labels
 from robustbn.exceptions import DataError, SettingError
 
 IDENTIFIER = "identifier"
-OTHER = "other"
 GIVEN = "given"
 FEW_LABELS = 12  # so few are states even if no row repeats one: a small table
 NAMES = 0.9  # different labels a row: above it labels are the names of rows, and no states
