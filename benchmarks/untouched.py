@@ -26,7 +26,7 @@ from benchmarks.verdict import with_interval
 
 Lines = Sequence[dict[str, Any]]
 
-N_TABLES = {"quick": 2, "short": 40, "full": 480}
+N_TABLES = {"quick": 2, "short": 20, "full": 480}
 ROWS, COLUMNS, MOST_CELLS = (250, 40_000), (3, 60), 400_000  # of the tables that are drawn
 MANY = 0.02  # share of the rows: if more are left out, that is an alarm
 MOST_WARNINGS = 2  # of a table
