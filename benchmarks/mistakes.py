@@ -30,6 +30,7 @@ from benchmarks.verdict import with_interval
 
 Lines = Sequence[dict[str, Any]]
 
+SOURCES = ("src/robustbn/_show/**/*",)  # findings; see sources.py
 SIZES, LARGE = (0.005, 0.01, 0.05, 0.2), 0.05
 FEW_SIZES = (0.01, LARGE)  # of the short form, in every second table; only the larger in others
 PEER_TABLES = 4  # other ways look at every fourth table, but in the full form

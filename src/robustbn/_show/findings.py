@@ -48,6 +48,8 @@ MANY_TIMES = 100  # times as much as other values differ: more is not told
 # columns that have one value each at a place, where forms were left at their defaults: none of 479
 # public tables has more than two
 STUCK, MANY_STUCK = "one value", 3
+# share of the rows that show it: where players never hit, 55 to 69 % have four columns of zeros
+NEARLY_ALL = 0.9
 CLEAR = 20.0  # spreads among other values: a difference that hardly ever is natural
 
 
@@ -312,7 +314,7 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
     named = [node for node, _, _ in place.causes]
     columns = tuple(network.nodes[node] for node in dict.fromkeys((*place.nodes, *named)))
     names = list(dict.fromkeys(name for _, name, _ in place.causes))
-    is_default = len({node for node, name, _ in place.causes if name == STUCK}) >= MANY_STUCK
+    is_default = _count_stuck(result, place) >= MANY_STUCK
     names = ["defaults" if is_default and name == STUCK else name for name in names]
     is_error, is_clear = is_default or "unit" in names, _is_clear(result, place)
     return Finding(
@@ -333,6 +335,21 @@ def _tell_difference(result: FitResult, place: Difference) -> Finding:
         ),
         rows=_rows_at(result, place),
     )
+
+
+def _count_stuck(result: FitResult, place: Difference) -> int:
+    """Return how many columns have the same value in nearly all rows of a place."""
+    judged, numbers, n_stuck = result.judged, result.aside.clues.numbers, 0
+    assert judged is not None  # noqa: S101 - `find_all` has looked
+    for node in {node for node, name, _ in place.causes if name == STUCK}:
+        shown = judged.drawn_codes[place.rows, node].astype(np.float64)
+        values = numbers.values.get(result.network.nodes[node])
+        if values is not None:
+            shown = values[np.isin(numbers.rows, judged.drawn[place.rows])]
+            shown = shown[np.isfinite(shown)]
+        most = np.unique(shown, return_counts=True)[1].max(initial=0)
+        n_stuck += bool(most >= NEARLY_ALL * max(len(shown), 1))
+    return n_stuck
 
 
 def _say_difference(result: FitResult, place: Difference, columns: Sequence[str]) -> str:
